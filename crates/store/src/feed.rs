@@ -1,0 +1,368 @@
+//! The feed: recent commits in order, and the watchers that follow them.
+//!
+//! A watcher is a cursor, not a buffer. It reads the ring of recent commits at its own pace; one that fell behind the
+//! ring reads on from the backend's history, and one that fell behind that is told so. Nothing is queued per watcher,
+//! so a slow one costs nobody anything and ten thousand idle ones cost nothing per commit.
+//!
+//! A watcher that has seen everything parks under its prefix. Publishing appends to the ring and signals a dispatcher
+//! task, which wakes the parked watchers whose prefix matches; the writer never touches a watcher.
+
+use crate::data::Commit;
+use crate::{Batch, Change, Error, Result, Revision, WatchRequest};
+use ambient::Tasks;
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Notify;
+
+/// A batch ends with the revision that reaches this many changes.
+const MAX_BATCH_CHANGES: usize = 1024;
+/// The dispatcher lets other tasks run after waking this many watchers.
+const WAKES_PER_TURN: usize = 256;
+
+/// Where changes come from that are older than the ring.
+#[async_trait::async_trait]
+pub(crate) trait History: fmt::Debug + Send + Sync + 'static {
+    /// The changes under the request's prefix in complete revisions, from the first one after `request.after` up to
+    /// at most `until`. The batch's revision says how far it got: always beyond `request.after`.
+    async fn changes(&self, request: &WatchRequest, until: Revision) -> Result<Batch>;
+}
+
+#[derive(Debug)]
+pub(crate) struct Feed {
+    ring: RwLock<Ring>,
+    parked: Mutex<Parked>,
+    /// Signals the dispatcher that the ring has grown or ended.
+    published: Notify,
+    history: Option<Arc<dyn History>>,
+    next_watcher: AtomicU64,
+    watchers: AtomicU64,
+}
+
+/// Recent commits. Every commit after `floor` is in `commits`, up to and including `head`.
+#[derive(Debug)]
+struct Ring {
+    commits: VecDeque<Arc<Commit>>,
+    bytes: u64,
+    floor: Revision,
+    head: Revision,
+    compacted: Revision,
+    ended: Option<Error>,
+}
+
+impl Ring {
+    /// The index of the first commit after `revision`.
+    fn after(&self, revision: Revision) -> usize {
+        self.commits.partition_point(|commit| commit.revision <= revision)
+    }
+}
+
+/// Watchers that have seen every commit up to `dispatched` that matters to them.
+#[derive(Debug, Default)]
+struct Parked {
+    by_prefix: HashMap<Bytes, BTreeMap<u64, Arc<Slot>>>,
+    /// How many prefixes of each length there are: a key is looked up once per length, whatever the number of watchers.
+    lengths: BTreeMap<usize, usize>,
+    dispatched: Revision,
+    ended: bool,
+}
+
+/// Where the dispatcher leaves word for one watcher.
+#[derive(Debug, Default)]
+struct Slot {
+    /// The revision of the first commit that matters, set when the watcher is woken.
+    resume_at: AtomicU64,
+    wake: Notify,
+}
+
+impl Parked {
+    fn insert(&mut self, prefix: &Bytes, watcher: u64, slot: &Arc<Slot>) {
+        let group = self.by_prefix.entry(prefix.clone()).or_insert_with(|| {
+            *self.lengths.entry(prefix.len()).or_insert(0) += 1;
+            BTreeMap::new()
+        });
+        group.insert(watcher, slot.clone());
+    }
+
+    fn contains(&self, prefix: &Bytes, watcher: u64) -> bool {
+        self.by_prefix.get(prefix).is_some_and(|group| group.contains_key(&watcher))
+    }
+
+    fn remove(&mut self, prefix: &Bytes, watcher: u64) {
+        let Some(group) = self.by_prefix.get_mut(prefix) else { return };
+        group.remove(&watcher);
+        if group.is_empty() {
+            self.remove_group(prefix);
+        }
+    }
+
+    fn remove_group(&mut self, prefix: &[u8]) -> Option<BTreeMap<u64, Arc<Slot>>> {
+        let group = self.by_prefix.remove(prefix)?;
+        let count = self.lengths.get_mut(&prefix.len()).expect("every group is counted under its length");
+        *count -= 1;
+        if *count == 0 {
+            self.lengths.remove(&prefix.len());
+        }
+        Some(group)
+    }
+
+    /// Takes out the watchers to which this commit matters.
+    fn take_matching(&mut self, commit: &Commit, woken: &mut Vec<Arc<Slot>>) {
+        for change in &commit.changes {
+            let lengths: Vec<usize> = self.lengths.range(..=change.key.len()).map(|(length, _)| *length).collect();
+            for group in lengths.into_iter().filter_map(|length| self.remove_group(&change.key[..length])) {
+                for slot in group.into_values() {
+                    slot.resume_at.store(commit.revision.0, Ordering::Release);
+                    woken.push(slot);
+                }
+            }
+        }
+    }
+}
+
+/// What a cursor finds in the ring.
+enum Found {
+    Batch(Batch),
+    /// The ring begins after the cursor.
+    Behind {
+        floor: Revision,
+    },
+    /// Nothing more for this prefix up to `head`.
+    Nothing {
+        head: Revision,
+    },
+}
+
+impl Feed {
+    /// A feed that continues after `head`, with its dispatcher running in `tasks`.
+    pub(crate) fn start(
+        head: Revision,
+        compacted: Revision,
+        history: Option<Arc<dyn History>>,
+        tasks: &Tasks,
+    ) -> Arc<Feed> {
+        let ring = Ring { commits: VecDeque::new(), bytes: 0, floor: head, head, compacted, ended: None };
+        let feed = Arc::new(Feed {
+            ring: RwLock::new(ring),
+            parked: Mutex::new(Parked { dispatched: head, ..Parked::default() }),
+            published: Notify::new(),
+            history,
+            next_watcher: AtomicU64::new(0),
+            watchers: AtomicU64::new(0),
+        });
+        let dispatching = feed.clone();
+        tasks.spawn_until_stopped("feed", async move { dispatching.dispatch().await });
+        feed
+    }
+
+    /// Appends commits; `visible` runs while no reader can look, so that state and changes appear at once.
+    pub(crate) fn publish(&self, commits: impl IntoIterator<Item = Arc<Commit>>, visible: impl FnOnce()) {
+        let mut ring = self.ring.write();
+        for commit in commits {
+            debug_assert!(commit.revision > ring.head, "commits are published in order");
+            ring.head = commit.revision;
+            ring.bytes += commit.bytes();
+            ring.commits.push_back(commit);
+        }
+        visible();
+        drop(ring);
+        self.published.notify_one();
+    }
+
+    /// Drops the oldest commits while `drop_more` says so, given the ring's bytes and the oldest commit.
+    pub(crate) fn trim(&self, drop_more: impl Fn(u64, &Commit) -> bool) -> Revision {
+        let mut ring = self.ring.write();
+        while let Some(oldest) = ring.commits.front().filter(|oldest| drop_more(ring.bytes, oldest)).cloned() {
+            ring.bytes -= oldest.bytes();
+            ring.floor = oldest.revision;
+            ring.commits.pop_front();
+        }
+        ring.floor
+    }
+
+    /// From now on, revisions before this one are gone, in the ring as anywhere else.
+    pub(crate) fn set_compacted(&self, compacted: Revision) {
+        let mut ring = self.ring.write();
+        ring.compacted = ring.compacted.max(compacted);
+    }
+
+    /// Ends every watch, running and future, with this error.
+    pub(crate) fn end(&self, error: Error) {
+        self.ring.write().ended.get_or_insert(error);
+        let groups = {
+            let mut parked = self.parked.lock();
+            parked.ended = true;
+            parked.lengths.clear();
+            std::mem::take(&mut parked.by_prefix)
+        };
+        groups.into_values().flat_map(BTreeMap::into_values).for_each(|slot| slot.wake.notify_one());
+    }
+
+    pub(crate) fn compacted(&self) -> Revision {
+        self.ring.read().compacted
+    }
+
+    pub(crate) fn head(&self) -> Revision {
+        self.ring.read().head
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ring.read().bytes
+    }
+
+    pub(crate) fn watchers(&self) -> u64 {
+        self.watchers.load(Ordering::Relaxed)
+    }
+
+    /// Runs `read` on the commits after `after` up to now, with nothing published meanwhile; none if the ring does
+    /// not reach back that far.
+    pub(crate) fn since<T>(
+        &self,
+        after: Revision,
+        read: impl FnOnce(&mut dyn Iterator<Item = &Commit>) -> T,
+    ) -> Option<T> {
+        let ring = self.ring.read();
+        (after >= ring.floor).then(|| read(&mut ring.commits.range(ring.after(after)..).map(Arc::as_ref)))
+    }
+
+    pub(crate) fn watch(self: &Arc<Self>, request: WatchRequest) -> Result<Watch> {
+        self.check_kept(request.after)?;
+        self.watchers.fetch_add(1, Ordering::Relaxed);
+        let watcher = self.next_watcher.fetch_add(1, Ordering::Relaxed);
+        Ok(Watch { feed: self.clone(), request, watcher, slot: Arc::default() })
+    }
+
+    fn check_kept(&self, after: Revision) -> Result<()> {
+        let ring = self.ring.read();
+        match &ring.ended {
+            Some(error) => Err(error.clone()),
+            None if after < ring.compacted => Err(Error::Compacted { requested: after, compacted: ring.compacted }),
+            None => Ok(()),
+        }
+    }
+
+    fn find(&self, request: &WatchRequest) -> Result<Found> {
+        self.check_kept(request.after)?;
+        let ring = self.ring.read();
+        if request.after < ring.floor {
+            return Ok(Found::Behind { floor: ring.floor });
+        }
+        let mut changes = Vec::new();
+        for commit in ring.commits.range(ring.after(request.after)..) {
+            changes.extend(matching(commit, request));
+            if changes.len() >= MAX_BATCH_CHANGES {
+                return Ok(Found::Batch(Batch { revision: commit.revision, changes }));
+            }
+        }
+        match changes.is_empty() {
+            true => Ok(Found::Nothing { head: ring.head }),
+            false => Ok(Found::Batch(Batch { revision: ring.head, changes })),
+        }
+    }
+
+    /// Parks a watcher that has seen everything up to `seen`; false if there may be more by now.
+    fn park(&self, watch: &Watch, seen: Revision) -> bool {
+        let mut parked = self.parked.lock();
+        if parked.ended || parked.dispatched > seen {
+            return false;
+        }
+        watch.slot.resume_at.store(0, Ordering::Release);
+        parked.insert(&watch.request.prefix, watch.watcher, &watch.slot);
+        true
+    }
+
+    async fn dispatch(&self) {
+        loop {
+            self.published.notified().await;
+            let mut woken = Vec::new();
+            {
+                let mut parked = self.parked.lock();
+                let ring = self.ring.read();
+                for commit in ring.commits.range(ring.after(parked.dispatched)..) {
+                    parked.take_matching(commit, &mut woken);
+                }
+                parked.dispatched = ring.head;
+            }
+            for turn in woken.chunks(WAKES_PER_TURN) {
+                turn.iter().for_each(|slot| slot.wake.notify_one());
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+/// The changes of a commit that a watch asks for.
+pub(crate) fn matching<'a>(commit: &'a Commit, request: &'a WatchRequest) -> impl Iterator<Item = Change> + 'a {
+    commit
+        .changes
+        .iter()
+        .filter(|change| change.key.starts_with(&request.prefix))
+        .map(|change| Change { previous: change.previous.clone().filter(|_| request.with_previous), ..change.clone() })
+}
+
+/// A watch under way. Dropping it ends it.
+#[derive(Debug)]
+pub struct Watch {
+    feed: Arc<Feed>,
+    /// `after` moves on: everything up to it has been returned.
+    request: WatchRequest,
+    watcher: u64,
+    slot: Arc<Slot>,
+}
+
+impl Watch {
+    /// The next changes, waiting for them if need be. Safe to cancel: nothing is lost. After an error the watch is
+    /// over; a new one after [`Watch::progress`] continues it where the error allows.
+    pub async fn next(&mut self) -> Result<Batch> {
+        loop {
+            let batch = match self.feed.find(&self.request)? {
+                Found::Batch(batch) => batch,
+                Found::Behind { floor } => self.older(floor).await?,
+                Found::Nothing { head } => {
+                    self.request.after = self.request.after.max(head);
+                    self.wait().await;
+                    continue;
+                }
+            };
+            self.request.after = batch.revision;
+            if !batch.changes.is_empty() {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// A progress mark: every change up to this revision has been returned.
+    pub fn progress(&self) -> Revision {
+        let parked = self.feed.parked.lock();
+        match parked.contains(&self.request.prefix, self.watcher) {
+            true => self.request.after.max(parked.dispatched),
+            false => self.request.after,
+        }
+    }
+
+    async fn older(&self, floor: Revision) -> Result<Batch> {
+        match &self.feed.history {
+            Some(history) => history.changes(&self.request, floor).await,
+            None => Err(Error::Compacted { requested: self.request.after, compacted: floor }),
+        }
+    }
+
+    /// Waits until there may be something new, and skips what cannot matter.
+    async fn wait(&mut self) {
+        if self.feed.park(self, self.request.after) {
+            self.slot.wake.notified().await;
+            let resume_at = Revision(self.slot.resume_at.load(Ordering::Acquire));
+            self.request.after = self.request.after.max(resume_at.before());
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.feed.parked.lock().remove(&self.request.prefix, self.watcher);
+        self.feed.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+}

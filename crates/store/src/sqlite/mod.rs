@@ -1,0 +1,259 @@
+//! The store on one machine: all live data in memory, every change in a SQLite log before it is acknowledged.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `files` | the data directory, its lock, and the note of what was acknowledged |
+//! | `log` | tables, rows, checksums |
+//! | `recovery` | opening: integrity, newest value of every key |
+//! | `writer` | the one thread that decides and commits, in groups |
+//! | `sweep` | compaction |
+//! | `checkpoint` | moving the write-ahead log without stalling commits |
+//! | `history` | reads older than memory reaches |
+//! | `backup` | backup and restore |
+
+mod backup;
+mod checkpoint;
+mod files;
+mod history;
+mod log;
+mod recovery;
+mod sweep;
+mod writer;
+
+pub use backup::restore;
+
+use crate::feed::Feed;
+use crate::timeline::{Earlier, Timeline};
+use crate::{
+    Error, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn, Watch, WatchRequest,
+    expiry,
+};
+use ambient::{Ambient, Clock, Tasks};
+use checkpoint::Checkpoint;
+use files::{DataDir, Watermark, open_error};
+use history::Reader;
+use log::LogError;
+use recovery::Recovered;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use sweep::Sweep;
+use tokio::sync::{mpsc, oneshot, watch};
+use writer::{MAX_QUEUED, Request, Writer};
+
+/// How often an idle store looks for history that has grown too old.
+const SWEEP_EVERY: Duration = Duration::from_secs(15);
+
+/// Where a store lives and how much it keeps.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub data_dir: PathBuf,
+    pub retention: Retention,
+}
+
+impl Options {
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Options { data_dir: data_dir.into(), retention: Retention::default() }
+    }
+}
+
+#[derive(Debug)]
+pub struct Sqlite {
+    dir: Arc<DataDir>,
+    shared: Arc<Shared>,
+    queue: mpsc::Sender<Request>,
+    reader: Reader,
+    tasks: Tasks,
+}
+
+/// What the writer shares with everybody else.
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    timeline: Timeline,
+    /// Why the store has failed, once it has.
+    failure: watch::Sender<Option<Error>>,
+    history_bytes: AtomicU64,
+}
+
+impl Shared {
+    /// Poisons the store: from here on nothing is acknowledged. The first cause is the one that is told.
+    fn fail(&self, cause: &LogError) -> Error {
+        let error = Error::Failed(cause.to_string());
+        self.failure.send_if_modified(|failure| {
+            let first = failure.is_none();
+            failure.get_or_insert(error.clone());
+            first
+        });
+        tracing::error!(%cause, "the store has failed; nothing more is acknowledged");
+        self.failure.borrow().clone().unwrap_or(error)
+    }
+}
+
+impl Sqlite {
+    /// Opens the store in a directory, making it if need be, after checking what is there.
+    pub async fn open(ambient: &Ambient, options: Options) -> Result<Self> {
+        let tasks = ambient.tasks.child();
+        let ambient = Ambient { tasks: tasks.clone(), ..ambient.clone() };
+        let runtime = tokio::runtime::Handle::current();
+        tasks
+            .blocking(move || {
+                let _runtime = runtime.enter();
+                Sqlite::open_blocking(&ambient, &options)
+            })
+            .await
+    }
+
+    fn open_blocking(ambient: &Ambient, options: &Options) -> Result<Self> {
+        let dir = Arc::new(DataDir::open(&options.data_dir)?);
+        let path = dir.path();
+        let opened = |error: LogError| match error.is_damage() {
+            true => Error::Damaged { path: path.to_owned(), what: error.to_string() },
+            false => open_error(path, error.to_string()),
+        };
+        let mut db = log::open_for_writing(&dir.log()).map_err(opened)?;
+        recovery::check_structure(&db).map_err(opened)?;
+        let Recovered { head, bounds, history_bytes } = recovery::recover(&db).map_err(opened)?;
+        let watermark =
+            Watermark::open(&dir).map_err(|error| open_error(path, format!("no note can be kept: {error}")))?;
+        watermark.check(&dir, head.revision())?;
+        let reader = Reader::open(dir.log(), &ambient.tasks).map_err(opened)?;
+
+        let feed = Feed::start(head.revision(), bounds.compacted, Some(Arc::new(reader.clone())), &ambient.tasks);
+        let shared = Arc::new(Shared {
+            clock: ambient.clock.clone(),
+            timeline: Timeline::new(head.snapshot(), feed),
+            failure: watch::Sender::new(None),
+            history_bytes: AtomicU64::new(history_bytes),
+        });
+        let (queue, requests) = mpsc::channel(MAX_QUEUED);
+        let (next_expiry, deadlines) = watch::channel(None);
+        let failing = shared.clone();
+        let own = log::open_for_writing(&dir.log()).map_err(opened)?;
+        let checkpoint =
+            Checkpoint::start(&mut db, own, &ambient.tasks, move |error| drop(failing.fail(error))).map_err(opened)?;
+        let sweep = Sweep::new(bounds, options.retention, history_bytes);
+        let writer =
+            Writer { db, head, sweep, checkpoint, watermark, shared: shared.clone(), queue: requests, next_expiry };
+        ambient
+            .tasks
+            .thread("store-writer", move || writer.run())
+            .map_err(|error| open_error(path, format!("no thread can be started: {error}")))?;
+        let store = Sqlite { dir, shared, queue, reader, tasks: ambient.tasks.clone() };
+        store.start_timers(deadlines);
+        Ok(store)
+    }
+
+    /// The tasks that remind the writer of the time.
+    fn start_timers(&self, deadlines: watch::Receiver<Option<ambient::Timestamp>>) {
+        let queue = self.queue.downgrade();
+        expiry::start(&self.tasks, self.shared.clock.clone(), deadlines, move || {
+            let queue = queue.clone();
+            async move {
+                let (reply, answer) = oneshot::channel();
+                if let Some(queue) = queue.upgrade()
+                    && queue.send(Request::Expire { reply }).await.is_ok()
+                {
+                    // An error means that the store is closing; so does this task then.
+                    let _ = answer.await;
+                }
+            }
+        });
+        let queue = self.queue.downgrade();
+        self.tasks.spawn_until_stopped("sweep-timer", async move {
+            let mut timer = tokio::time::interval(SWEEP_EVERY);
+            loop {
+                timer.tick().await;
+                let Some(queue) = queue.upgrade() else { return };
+                if queue.send(Request::Sweep).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Writes a verified copy of the whole store to a new file while it goes on working; returns its revision.
+    pub async fn backup(&self, to: &Path) -> Result<Revision> {
+        let (from, to) = (self.dir.log(), to.to_owned());
+        self.tasks.blocking(move || backup::backup(&from, &to)).await
+    }
+
+    /// Sends a request and waits for its answer.
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
+        self.check_healthy()?;
+        let (reply, answer) = oneshot::channel();
+        if self.queue.send(request(reply)).await.is_err() {
+            return Err(self.why_ended());
+        }
+        answer.await.unwrap_or_else(|_| Err(self.why_ended()))
+    }
+
+    fn check_healthy(&self) -> Result<()> {
+        match self.shared.failure.borrow().as_ref() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn why_ended(&self) -> Error {
+        self.check_healthy().err().unwrap_or(Error::Closed)
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Sqlite {
+    async fn get(&self, key: &[u8], at: Option<Revision>) -> Result<Get> {
+        let Some(at) = at else { return Ok(self.shared.timeline.get(key)) };
+        Ok(self.range(Range::prefix(key.to_vec()).limit(1).at(at)).await?.into_get(key))
+    }
+
+    async fn range(&self, request: Range) -> Result<RangeResult> {
+        let Some(at) = request.at else { return Ok(self.shared.timeline.latest().range(&request)) };
+        match self.shared.timeline.range_at(at, &request)? {
+            Earlier::Known(result) => Ok(result),
+            Earlier::Older => self.reader.range_at(self.shared.timeline.latest(), at, request).await,
+        }
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome> {
+        txn.check()?;
+        self.ask(|reply| Request::Commit { txn, reply }).await
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<Watch> {
+        self.shared.timeline.feed.watch(request)
+    }
+
+    async fn compact(&self, target: Revision) -> Result<()> {
+        self.shared.timeline.check_kept(target)?;
+        self.ask(|reply| Request::Compact { target, reply }).await
+    }
+
+    async fn revision(&self) -> Result<Revision> {
+        Ok(self.shared.timeline.latest().revision)
+    }
+
+    async fn status(&self) -> Result<Status> {
+        self.check_healthy()?;
+        let dir = self.dir.clone();
+        let disk_bytes = self.tasks.blocking(move || dir.bytes()).await;
+        let disk_bytes = disk_bytes.map_err(|error| Error::Unavailable(format!("cannot size the files: {error}")))?;
+        let history_bytes = self.shared.history_bytes.load(Ordering::Relaxed);
+        Ok(Status { history_bytes, disk_bytes, ..self.shared.timeline.status() })
+    }
+
+    async fn failed(&self) -> Error {
+        let mut failure = self.shared.failure.subscribe();
+        match failure.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
+            Ok(Some(error)) => error,
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn close(&self) {
+        // If the queue is closed already, the writer is gone or going.
+        let _ = self.queue.send(Request::Close).await;
+        self.tasks.stop().await;
+    }
+}

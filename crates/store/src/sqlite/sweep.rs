@@ -1,0 +1,163 @@
+//! Compaction: forgetting replaced and deleted values, from old to new, a bounded number of rows at a time.
+//!
+//! Every group of writes carries some of it, at least twice the rows it adds, so heavy writing cannot starve it; each
+//! step is bounded, so it cannot starve writers. A step moves the compacted revision and deletes what that makes
+//! unreachable in one SQLite transaction: there is nothing to resume or repair after a crash.
+
+use super::log::{self, Bounds, LogResult, ROW_OVERHEAD};
+use crate::data::Commit;
+use crate::request::MAX_TXN_OPERATIONS;
+use crate::{Result, Retention, Revision};
+use ambient::Timestamp;
+use bytes::Bytes;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+/// What a group of writes sweeps at least, when anything is due.
+const MIN_ROWS: usize = 64;
+/// What is swept at once when nobody is waiting.
+const IDLE_ROWS: usize = 1024;
+
+/// Someone who waits until a revision is the oldest kept one.
+#[derive(Debug)]
+struct Waiting {
+    target: Revision,
+    reply: oneshot::Sender<Result<()>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Sweep {
+    bounds: Bounds,
+    retention: Retention,
+    history_bytes: u64,
+    /// When the first change after the compacted revision was made; none if that is not known yet.
+    oldest: Option<Timestamp>,
+    waiting: Vec<Waiting>,
+}
+
+/// A row as the sweep sees it.
+struct Swept {
+    id: u64,
+    at: Timestamp,
+    previous: u64,
+    deletion: bool,
+    key: Bytes,
+}
+
+impl Sweep {
+    pub(super) fn new(bounds: Bounds, retention: Retention, history_bytes: u64) -> Self {
+        Sweep { bounds, retention, history_bytes, oldest: None, waiting: Vec::new() }
+    }
+
+    pub(super) fn compacted(&self) -> Revision {
+        self.bounds.compacted
+    }
+
+    pub(super) fn history_bytes(&self) -> u64 {
+        self.history_bytes
+    }
+
+    /// Somebody wants `target` to be the oldest kept revision.
+    pub(super) fn request(&mut self, target: Revision, reply: oneshot::Sender<Result<()>>) {
+        self.waiting.push(Waiting { target, reply });
+    }
+
+    /// Takes note of what a commit made history.
+    pub(super) fn note(&mut self, commit: &Commit) {
+        for change in &commit.changes {
+            self.history_bytes += change.previous.as_ref().map_or(0, |item| ROW_OVERHEAD + item.len());
+            self.history_bytes += if change.current.is_none() { ROW_OVERHEAD + change.key.len() as u64 } else { 0 };
+        }
+    }
+
+    /// Whether there is something to sweep, with `head` as the current revision.
+    pub(super) fn is_due(&self, head: Revision, now: Timestamp) -> bool {
+        let requested = self.waiting.iter().any(|waiting| waiting.target > self.compacted());
+        let exceeded = self.retention.exceeded(self.history_bytes, self.oldest.unwrap_or(Timestamp(0)), now);
+        self.compacted() < head && (requested || exceeded)
+    }
+
+    /// Sweeps beside `added` new rows, inside their transaction.
+    pub(super) fn accompany(&mut self, db: &Connection, added: usize, head: Revision, now: Timestamp) -> LogResult<()> {
+        self.step(db, MIN_ROWS + 2 * added, head, now)
+    }
+
+    /// Sweeps in a transaction of its own.
+    pub(super) fn idle(&mut self, db: &Connection, head: Revision, now: Timestamp) -> LogResult<()> {
+        self.step(db, IDLE_ROWS, head, now)
+    }
+
+    /// Answers those whose revision has been reached; call it once the step is durable.
+    pub(super) fn answer(&mut self) {
+        let compacted = self.compacted();
+        for reached in self.waiting.extract_if(.., |waiting| waiting.target <= compacted) {
+            // Whoever asked may have stopped waiting.
+            let _ = reached.reply.send(Ok(()));
+        }
+    }
+
+    fn step(&mut self, db: &Connection, budget: usize, head: Revision, now: Timestamp) -> LogResult<()> {
+        if !self.is_due(head, now) {
+            return Ok(());
+        }
+        // Enough to finish the revision in which the budget ends.
+        let rows = self.next_rows(db, budget + MAX_TXN_OPERATIONS)?;
+        let mut swept = 0;
+        for revision in rows.chunk_by(|a, b| log::revision_of(a.id) == log::revision_of(b.id)) {
+            self.oldest = Some(revision[0].at);
+            if swept >= budget || !self.is_due(head, now) {
+                break;
+            }
+            for row in revision {
+                self.forget(db, row)?;
+            }
+            swept += revision.len();
+            self.bounds.compacted = log::revision_of(revision[0].id);
+        }
+        if swept == rows.len() {
+            self.oldest = None;
+        }
+        match swept {
+            0 => Ok(()),
+            _ => log::write_bounds(db, self.bounds),
+        }
+    }
+
+    fn next_rows(&self, db: &Connection, limit: usize) -> LogResult<Vec<Swept>> {
+        let mut select = db
+            .prepare_cached("SELECT id, at, previous, value IS NULL, key FROM log WHERE id >= ? ORDER BY id LIMIT ?")?;
+        let rows = select.query_map((log::first_id(self.compacted().next()), limit), |row| {
+            Ok(Swept {
+                id: row.get(0)?,
+                at: Timestamp(row.get(1)?),
+                previous: row.get(2)?,
+                deletion: row.get(3)?,
+                key: Bytes::copy_from_slice(row.get_ref(4)?.as_blob()?),
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Deletes what this row replaced, and the row itself if it is a deletion.
+    fn forget(&mut self, db: &Connection, row: &Swept) -> LogResult<()> {
+        if row.previous != 0 {
+            let previous = Revision(row.previous);
+            self.delete(db, log::first_id(previous), log::first_id(previous.next()), &row.key)?;
+        }
+        if row.deletion {
+            self.delete(db, row.id, row.id + 1, &row.key)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, db: &Connection, first: u64, end: u64, key: &[u8]) -> LogResult<()> {
+        let mut delete = db.prepare_cached(
+            "DELETE FROM log WHERE id >= ? AND id < ? AND key = ? RETURNING length(key) + ifnull(length(value), 0)",
+        )?;
+        let mut deleted = delete.query((first, end, key))?;
+        while let Some(row) = deleted.next()? {
+            self.history_bytes = self.history_bytes.saturating_sub(ROW_OVERHEAD + row.get::<_, u64>(0)?);
+        }
+        Ok(())
+    }
+}
