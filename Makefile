@@ -32,6 +32,7 @@ test: ## Install what is missing and run every test
 	@if grep -rqE '^\s*//[/!] ```($$|rust|no_run|should_panic)' crates/*/src; then cargo test --workspace --doc; fi
 
 check: ## Formatting, lints, the rules of the repository, dependencies
+	@scripts/setup build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo xtask tidy

@@ -174,7 +174,12 @@ fn reopen(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         store.close().await;
         elapsed
     });
-    vec![Row { name: "reopen 100,000 keys of 1 KiB", figure: elapsed.as_secs_f64(), unit: "s", bound: Bound::AtMost(1.0) }]
+    vec![Row {
+        name: "reopen 100,000 keys of 1 KiB",
+        figure: elapsed.as_secs_f64(),
+        unit: "s",
+        bound: Bound::AtMost(1.0),
+    }]
 }
 
 fn watchers(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
@@ -270,10 +275,22 @@ fn churn(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         let rate = PUTS as f64 / start.elapsed().as_secs_f64();
         let status = store.status().await.unwrap();
         store.close().await;
-        ((status.disk_bytes as f64) / (retention.bytes + status.live_bytes) as f64, rate)
+        // Beside history and live data there is the write-ahead log.
+        let bound = retention.bytes + status.live_bytes + (32 << 20);
+        (status.disk_bytes as f64 / bound as f64, rate)
     });
     vec![
-        Row { name: "1,000,000 overwrites of 1,000 keys: files", figure: disk, unit: "x bound", bound: Bound::AtMost(1.5) },
-        Row { name: "1,000,000 overwrites of 1,000 keys: rate", figure: rate, unit: "puts/s", bound: Bound::AtLeast(30_000.0) },
+        Row {
+            name: "1,000,000 overwrites of 1,000 keys: files",
+            figure: disk,
+            unit: "x bound",
+            bound: Bound::AtMost(1.0),
+        },
+        Row {
+            name: "1,000,000 overwrites of 1,000 keys: rate",
+            figure: rate,
+            unit: "puts/s",
+            bound: Bound::AtLeast(30_000.0),
+        },
     ]
 }

@@ -205,10 +205,6 @@ impl Feed {
         self.ring.read().compacted
     }
 
-    pub(crate) fn head(&self) -> Revision {
-        self.ring.read().head
-    }
-
     pub(crate) fn bytes(&self) -> u64 {
         self.ring.read().bytes
     }

@@ -4,17 +4,17 @@
 //! SQLite can only start the write-ahead log over once all of it has been moved. So when the thread has left little
 //! enough, the writer moves that rest itself between two commits, which takes about as long as one commit.
 
-use super::log::{LogError, LogResult};
+use super::log::{LogError, LogResult, PAGE_BYTES};
 use ambient::Tasks;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Pages of 4 KiB in the write-ahead log before it is moved: 16 MiB.
-const START_PAGES: u64 = 4096;
-/// What the writer moves itself.
-const FINISH_PAGES: u64 = 128;
+/// Pages in the write-ahead log before it is moved: 16 MiB.
+const START_PAGES: u64 = (16 << 20) / PAGE_BYTES;
+/// What the writer moves itself: 512 KiB.
+const FINISH_PAGES: u64 = (512 << 10) / PAGE_BYTES;
 
 /// The writer's side.
 #[derive(Debug)]

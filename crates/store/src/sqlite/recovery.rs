@@ -1,6 +1,6 @@
 //! Opening a log: checking that it is whole, and finding the newest value of every key.
 
-use super::log::{self, Bounds, LogError, LogResult, ROW_OVERHEAD};
+use super::log::{self, Bounds, LogError, LogResult};
 use crate::head::Head;
 use crate::{Item, Revision};
 use bytes::Bytes;
@@ -27,14 +27,14 @@ pub(super) fn recover(db: &Connection) -> LogResult<Recovered> {
         newest.get_or_insert(log::revision_in(row)?);
         let key = log::key_in(row)?;
         if seen.contains(key) {
-            history_bytes += ROW_OVERHEAD + key.len() as u64 + row.get::<_, Option<u64>>(9)?.unwrap_or(0);
+            history_bytes += log::row_bytes(key.len(), row.get::<_, Option<usize>>(9)?.unwrap_or(0));
             continue;
         }
         let record = log::record(row)?;
         seen.insert(record.key.clone());
         match record.current {
             Some(item) => items.push(item),
-            None => history_bytes += ROW_OVERHEAD + record.key.len() as u64,
+            None => history_bytes += log::row_bytes(record.key.len(), 0),
         }
     }
     let revision = newest.unwrap_or(Revision::ZERO).max(bounds.base).max(bounds.compacted);

@@ -4,7 +4,7 @@
 //! step is bounded, so it cannot starve writers. A step moves the compacted revision and deletes what that makes
 //! unreachable in one SQLite transaction: there is nothing to resume or repair after a crash.
 
-use super::log::{self, Bounds, LogResult, ROW_OVERHEAD};
+use super::log::{self, Bounds, LogResult};
 use crate::data::Commit;
 use crate::request::MAX_TXN_OPERATIONS;
 use crate::{Result, Retention, Revision};
@@ -29,6 +29,7 @@ struct Waiting {
 pub(super) struct Sweep {
     bounds: Bounds,
     retention: Retention,
+    /// What kept values that are no longer current take up on disk.
     history_bytes: u64,
     /// When the first change after the compacted revision was made; none if that is not known yet.
     oldest: Option<Timestamp>,
@@ -65,8 +66,9 @@ impl Sweep {
     /// Takes note of what a commit made history.
     pub(super) fn note(&mut self, commit: &Commit) {
         for change in &commit.changes {
-            self.history_bytes += change.previous.as_ref().map_or(0, |item| ROW_OVERHEAD + item.len());
-            self.history_bytes += if change.current.is_none() { ROW_OVERHEAD + change.key.len() as u64 } else { 0 };
+            let key = change.key.len();
+            self.history_bytes += change.previous.as_ref().map_or(0, |item| log::row_bytes(key, item.value.len()));
+            self.history_bytes += if change.current.is_none() { log::row_bytes(key, 0) } else { 0 };
         }
     }
 
@@ -152,11 +154,11 @@ impl Sweep {
 
     fn delete(&mut self, db: &Connection, first: u64, end: u64, key: &[u8]) -> LogResult<()> {
         let mut delete = db.prepare_cached(
-            "DELETE FROM log WHERE id >= ? AND id < ? AND key = ? RETURNING length(key) + ifnull(length(value), 0)",
+            "DELETE FROM log WHERE id >= ? AND id < ? AND key = ? RETURNING length(key), ifnull(length(value), 0)",
         )?;
         let mut deleted = delete.query((first, end, key))?;
         while let Some(row) = deleted.next()? {
-            self.history_bytes = self.history_bytes.saturating_sub(ROW_OVERHEAD + row.get::<_, u64>(0)?);
+            self.history_bytes = self.history_bytes.saturating_sub(log::row_bytes(row.get(0)?, row.get(1)?));
         }
         Ok(())
     }

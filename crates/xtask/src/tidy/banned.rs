@@ -61,11 +61,13 @@ const RULES: &[Rule] = &[
         ..DENY
     },
     Rule {
-        patterns: &["tokio::spawn", "task::spawn", "task::spawn_local", "JoinSet"],
+        patterns: &["tokio::spawn", "task::spawn", "task::spawn_local"],
         except: &["crates/ambient/src/tasks.rs"],
         instead: "use ambient::Tasks::spawn",
         ..DENY
     },
+    // A test joins what it starts, so nothing outlives it.
+    Rule { patterns: &["JoinSet"], scope: Scope::OutsideTests, instead: "use ambient::Tasks::spawn", ..DENY },
     Rule {
         patterns: &["spawn_blocking"],
         except: &["crates/ambient/src/tasks.rs"],
