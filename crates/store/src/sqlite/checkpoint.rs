@@ -13,8 +13,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Pages in the write-ahead log before it is moved: 16 MiB.
 const START_PAGES: u64 = (16 << 20) / PAGE_BYTES;
-/// What the writer moves itself: 512 KiB.
-const FINISH_PAGES: u64 = (512 << 10) / PAGE_BYTES;
+/// What the writer moves itself: 2 MiB.
+const FINISH_PAGES: u64 = (2 << 20) / PAGE_BYTES;
+/// After this many rounds the writer moves the rest whatever it is: on a busy machine the thread may never get close.
+const MAX_ROUNDS: u32 = 4;
 
 /// The writer's side.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Checkpoint {
     pages: Arc<AtomicU64>,
     mover: Arc<Mover>,
     wake: SyncSender<()>,
+    /// How often the thread has been sent since the write-ahead log was last started over.
+    rounds: u32,
 }
 
 /// What the thread and the writer tell each other.
@@ -58,20 +62,21 @@ impl Checkpoint {
                 }
             })
             .map_err(|error| LogError::Unusable(format!("no thread can be started: {error}")))?;
-        Ok(Checkpoint { pages, mover, wake })
+        Ok(Checkpoint { pages, mover, wake, rounds: 0 })
     }
 
     /// Called between two commits: starts or finishes a checkpoint if it is time.
-    pub(super) fn between_commits(&self, writer: &Connection) -> LogResult<()> {
+    pub(super) fn between_commits(&mut self, writer: &Connection) -> LogResult<()> {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < START_PAGES || self.mover.busy.load(Ordering::Acquire) {
             return Ok(());
         }
-        let moved = self.mover.moved.load(Ordering::Relaxed);
-        if moved > 0 && pages.saturating_sub(moved) <= FINISH_PAGES {
+        let left = pages.saturating_sub(self.mover.moved.load(Ordering::Relaxed));
+        if self.rounds > 0 && (left <= FINISH_PAGES || self.rounds >= MAX_ROUNDS) {
             move_pages(writer)?;
-            self.mover.moved.store(0, Ordering::Relaxed);
+            self.rounds = 0;
         } else {
+            self.rounds += 1;
             self.mover.busy.store(true, Ordering::Release);
             // The thread waits for this and takes one at a time; if it has failed, the store has failed with it.
             let _ = self.wake.try_send(());

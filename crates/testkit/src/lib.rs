@@ -1,0 +1,5 @@
+//! What tests are made with: stores of every kind, real servers, checkers of histories.
+//!
+//! Only tests, benchmarks and the torture program depend on this crate; the product never does.
+
+pub mod backend;
