@@ -3,6 +3,8 @@
 //! `cargo bench -p store` runs all rows, `cargo bench -p store -- writers` those whose name contains the word. Times
 //! vary from run to run on a shared machine; the bounds are chosen to hold with room on two cores.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
+
 use ambient::{Ambient, Clock};
 use bytes::Bytes;
 use std::path::Path;

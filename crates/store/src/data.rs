@@ -51,6 +51,11 @@ impl fmt::Debug for KeyValue {
 }
 
 impl KeyValue {
+    /// An item that does not expire.
+    pub fn new(key: Bytes, value: Bytes, create_revision: Revision, mod_revision: Revision, version: u64) -> Self {
+        KeyValue { key, value, create_revision, mod_revision, version, expires: None }
+    }
+
     /// The bytes a user would count.
     pub(crate) fn len(&self) -> u64 {
         (self.key.len() + self.value.len()) as u64

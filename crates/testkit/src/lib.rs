@@ -3,3 +3,4 @@
 //! Only tests, benchmarks and the torture program depend on this crate; the product never does.
 
 pub mod backend;
+pub mod history;

@@ -1,7 +1,7 @@
 //! Opening, closing, and the figures in between.
 
 use super::{Backend, commit};
-use store::{Error, Range, Store, Txn, WatchRequest};
+use store::{Error, Range, Txn, WatchRequest};
 
 pub(crate) async fn a_closed_store_refuses_and_ends_its_watches(backend: Backend) {
     let store = &*backend.store;

@@ -1,7 +1,7 @@
 //! Compare-and-swap over one or several keys.
 
 use super::{Backend, commit};
-use store::{Error, MAX_KEY_BYTES, MAX_TXN_BYTES, MAX_TXN_OPERATIONS, Outcome, Range, Store, Txn};
+use store::{Error, MAX_KEY_BYTES, MAX_TXN_BYTES, MAX_TXN_OPERATIONS, Outcome, Range, Txn};
 
 pub(crate) async fn every_changing_commit_gets_the_next_revision(backend: Backend) {
     let store = &*backend.store;
