@@ -3,7 +3,7 @@
 //! `cargo bench -p store` runs all rows, `cargo bench -p store -- writers` those whose name contains the word. Times
 //! vary from run to run on a shared machine; the bounds are chosen to hold with room on two cores.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints")]
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use ambient::{Ambient, Clock};
 use bytes::Bytes;

@@ -57,7 +57,12 @@ impl DataDir {
     pub(super) fn bytes(&self) -> std::io::Result<u64> {
         let mut bytes = 0;
         for entry in std::fs::read_dir(&self.path)? {
-            bytes += entry?.metadata().map_or(0, |metadata| metadata.len());
+            bytes += match entry?.metadata() {
+                Ok(metadata) => metadata.len(),
+                // SQLite removes files of its own now and then.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
         }
         Ok(bytes)
     }

@@ -10,10 +10,10 @@ use crate::rewind::Before;
 use crate::{Batch, Error, Range, RangeResult, Result, Revision, WatchRequest};
 use ambient::Tasks;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// A batch ends with the revision that reaches either limit, so that no read takes long or much memory.
 const MAX_ROWS_READ: usize = 4096;
@@ -38,9 +38,9 @@ impl Reader {
         oldest: Revision,
         read: impl FnOnce(&Connection) -> LogResult<T> + Send + 'static,
     ) -> Result<T> {
-        let (db, path) = (self.db.clone(), self.path.clone());
+        // One reader at a time: others wait here, without holding a thread.
+        let (mut db, path) = (self.db.clone().lock_owned().await, self.path.clone());
         let answer = self.tasks.blocking(move || {
-            let mut db = db.lock();
             let transaction = db.transaction()?;
             let compacted = log::read_bounds(&transaction)?.compacted;
             if oldest < compacted {
