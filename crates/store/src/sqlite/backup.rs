@@ -33,7 +33,7 @@ fn copy(log_file: &Path, partial: &Path) -> LogResult<Revision> {
     log::open_for_reading(log_file)?.execute("VACUUM INTO ?", [name])?;
     file.sync_all().map_err(|error| io(partial, &error))?;
     let copied = log::open_for_reading(partial)?;
-    recovery::verify(&copied)?;
+    recovery::check_structure(&copied)?;
     Ok(recovery::recover(&copied)?.head.revision())
 }
 
@@ -50,7 +50,7 @@ pub fn restore(backup: &Path, data_dir: &Path) -> Result<Revision> {
         return Err(open_error(backup, "there is no such backup".to_owned()));
     }
     let source = log::open_for_reading(backup)
-        .and_then(|db| recovery::verify(&db).map(|()| db))
+        .and_then(|db| recovery::check_structure(&db).map(|()| db))
         .and_then(|db| recovery::recover(&db))
         .map_err(|error| named(backup, &error))?;
     let dir = DataDir::open(data_dir)?;

@@ -250,8 +250,17 @@ pub(super) fn key_in<'a>(row: &'a Row<'_>) -> LogResult<&'a [u8]> {
     row.get_ref(2)?.as_blob().map_err(|_| LogError::Damaged("a row of the log has no key".to_owned()))
 }
 
+/// A row that matches its checksum, still in SQLite's memory.
+#[derive(Debug)]
+pub(super) struct Checked<'a> {
+    /// All columns but the checksum, the key and the value, in the order in which the checksum takes them.
+    numbers: [u64; 6],
+    pub(super) key: &'a [u8],
+    pub(super) value: Option<&'a [u8]>,
+}
+
 /// Reads a whole row and checks it.
-pub(super) fn record(row: &Row<'_>) -> LogResult<Record> {
+pub(super) fn check<'a>(row: &'a Row<'_>) -> LogResult<Checked<'a>> {
     let id: u64 = row.get(0)?;
     let revision = revision_of(id);
     let numbers = (|| Ok([id, row.get(3)?, row.get(1)?, row.get(4)?, row.get(5)?, row.get(6)?]))();
@@ -264,19 +273,35 @@ pub(super) fn record(row: &Row<'_>) -> LogResult<Record> {
     if sum != checksum(&numbers, key, value) {
         return Err(LogError::Damaged(format!("the row of revision {revision} does not match its checksum")));
     }
-    let [_, _, previous, created, version, expires] = numbers;
-    let key = Bytes::copy_from_slice(key);
-    let current = value.map(|value| {
-        Arc::new(KeyValue {
-            key: key.clone(),
-            value: Bytes::copy_from_slice(value),
-            create_revision: Revision(created),
-            mod_revision: revision,
-            version,
-            expires: Some(expires).filter(|deadline| *deadline != 0).map(Timestamp),
-        })
-    });
-    Ok(Record { revision, previous: Some(previous).filter(|revision| *revision != 0).map(Revision), key, current })
+    Ok(Checked { numbers, key, value })
+}
+
+/// Reads a whole row, checks it and takes it out of SQLite's memory.
+pub(super) fn record(row: &Row<'_>) -> LogResult<Record> {
+    check(row).map(Checked::into_record)
+}
+
+impl Checked<'_> {
+    pub(super) fn revision(&self) -> Revision {
+        revision_of(self.numbers[0])
+    }
+
+    pub(super) fn into_record(self) -> Record {
+        let revision = self.revision();
+        let [_, _, previous, created, version, expires] = self.numbers;
+        let key = Bytes::copy_from_slice(self.key);
+        let current = self.value.map(|value| {
+            Arc::new(KeyValue {
+                key: key.clone(),
+                value: Bytes::copy_from_slice(value),
+                create_revision: Revision(created),
+                mod_revision: revision,
+                version,
+                expires: Some(expires).filter(|deadline| *deadline != 0).map(Timestamp),
+            })
+        });
+        Record { revision, previous: Some(previous).filter(|revision| *revision != 0).map(Revision), key, current }
+    }
 }
 
 /// The value that `key` was given at `revision`.

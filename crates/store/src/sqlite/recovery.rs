@@ -16,21 +16,24 @@ pub(super) struct Recovered {
     pub(super) history_bytes: u64,
 }
 
-/// Reads the log from the newest row to the oldest, so that older values need not be looked at.
+/// Reads the log from the newest row to the oldest: the first row of a key is its current value.
+///
+/// Rows of replaced values are checked as well. One whose key is damaged may be the newest of a key that then seems to
+/// have an older value.
 pub(super) fn recover(db: &Connection) -> LogResult<Recovered> {
     let bounds = log::read_bounds(db)?;
     let (mut items, mut seen) = (Vec::<Item>::new(), HashSet::<Bytes>::new());
     let (mut newest, mut history_bytes) = (None, 0);
-    let mut select = db.prepare(&format!("SELECT {}, length(value) FROM log ORDER BY id DESC", log::COLUMNS))?;
+    let mut select = db.prepare(&format!("SELECT {} FROM log ORDER BY id DESC", log::COLUMNS))?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        newest.get_or_insert(log::revision_in(row)?);
-        let key = log::key_in(row)?;
-        if seen.contains(key) {
-            history_bytes += log::row_bytes(key.len(), row.get::<_, Option<usize>>(9)?.unwrap_or(0));
+        let checked = log::check(row)?;
+        newest.get_or_insert(checked.revision());
+        if seen.contains(checked.key) {
+            history_bytes += log::row_bytes(checked.key.len(), checked.value.map_or(0, <[u8]>::len));
             continue;
         }
-        let record = log::record(row)?;
+        let record = checked.into_record();
         seen.insert(record.key.clone());
         match record.current {
             Some(item) => items.push(item),
@@ -49,15 +52,4 @@ pub(super) fn check_structure(db: &Connection) -> LogResult<()> {
         [ok] if ok == "ok" => Ok(()),
         findings => Err(LogError::Damaged(findings.join("; "))),
     }
-}
-
-/// Checks everything there is to check, history included. Slow, for backups.
-pub(super) fn verify(db: &Connection) -> LogResult<()> {
-    check_structure(db)?;
-    let mut select = db.prepare(&format!("SELECT {} FROM log", log::COLUMNS))?;
-    let mut rows = select.query([])?;
-    while let Some(row) = rows.next()? {
-        log::record(row)?;
-    }
-    Ok(())
 }
