@@ -32,7 +32,7 @@ use ambient::{Ambient, Clock, Tasks};
 use checkpoint::Checkpoint;
 use files::{DataDir, Watermark, open_error};
 use history::Reader;
-use log::LogError;
+use log::{LogError, LogResult};
 use recovery::Recovered;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,13 +81,25 @@ impl Shared {
     /// Poisons the store: from here on nothing is acknowledged. The first cause is the one that is told.
     fn fail(&self, cause: &LogError) -> Error {
         let error = Error::Failed(cause.to_string());
-        self.failure.send_if_modified(|failure| {
+        let first = self.failure.send_if_modified(|failure| {
             let first = failure.is_none();
             failure.get_or_insert(error.clone());
             first
         });
-        tracing::error!(%cause, "the store has failed; nothing more is acknowledged");
+        if first {
+            tracing::error!(%cause, "the store has failed; nothing more is acknowledged");
+            self.timeline.feed.end(error.clone());
+        }
         self.failure.borrow().clone().unwrap_or(error)
+    }
+
+    /// For the writer: an error if the checkpoint's thread has failed.
+    fn check_checkpoint(&self) -> LogResult<()> {
+        match self.failure.borrow().as_ref() {
+            Some(Error::Failed(cause)) => Err(LogError::Unusable(cause.clone())),
+            Some(error) => Err(LogError::Unusable(error.to_string())),
+            None => Ok(()),
+        }
     }
 }
 

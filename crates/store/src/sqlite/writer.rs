@@ -84,15 +84,16 @@ impl Writer {
     pub(super) fn run(mut self) {
         // Items recovered from disk may have deadlines already.
         self.next_expiry.send_replace(self.head.next_expiry());
-        let ended = self.serve();
-        self.queue.close();
-        let answer = match ended {
+        // The failure is known before the queue closes: whoever finds it closed looks there for the reason.
+        let answer = match self.serve() {
             Ok(()) => Error::Closed,
             Err(error) => self.shared.fail(&error),
         };
+        self.queue.close();
         while let Ok(request) = self.queue.try_recv() {
             refuse(request, &answer);
         }
+        // After a failure every watch has ended with that already.
         self.shared.timeline.feed.end(answer);
     }
 
@@ -126,7 +127,8 @@ impl Writer {
         {
             self.decide(next, now, &mut group);
         }
-        let written = self.write(&group, now);
+        // A checkpoint may have failed meanwhile, and nothing is acknowledged after that.
+        let written = self.write(&group, now).and_then(|()| self.shared.check_checkpoint());
         if let Err(error) = written {
             // Nobody can know what reached the disk, so the authors are told just that.
             let unknown = Error::Unknown(error.to_string());
@@ -179,6 +181,7 @@ impl Writer {
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         self.sweep.idle(&self.db, self.head.revision(), now)?;
         self.db.prepare_cached("COMMIT")?.execute([])?;
+        self.shared.check_checkpoint()?;
         self.publish(&mut Group::default());
         self.sweep.answer();
         self.checkpoint.between_commits(&self.db)
