@@ -46,7 +46,7 @@ const TABLES: &str = "
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LogError {
-    #[error(transparent)]
+    #[error("{0}{call}", call = failed_call(.0))]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
     Damaged(String),
@@ -63,6 +63,20 @@ impl LogError {
             LogError::Sqlite(error) => matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)),
             LogError::Unusable(_) => false,
         }
+    }
+}
+
+/// What the system refused to do, which SQLite's own message ("disk I/O error") keeps to itself.
+fn failed_call(error: &rusqlite::Error) -> String {
+    use rusqlite::ffi;
+    let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+    match code {
+        ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ => " (a read failed)".to_owned(),
+        ffi::SQLITE_IOERR_WRITE => " (a write failed)".to_owned(),
+        ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => " (a sync failed)".to_owned(),
+        ffi::SQLITE_IOERR_TRUNCATE => " (cutting a file failed)".to_owned(),
+        code if code & 0xff == ffi::SQLITE_IOERR => format!(" (SQLite's code {code})"),
+        _ => String::new(),
     }
 }
 
