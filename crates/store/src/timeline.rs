@@ -58,7 +58,9 @@ impl Timeline {
 
     /// Whether the state at `at` is kept.
     pub(crate) fn check_kept(&self, at: Revision) -> Result<()> {
-        let (current, compacted) = (self.latest.read().revision, self.feed.compacted());
+        // One after the other: publishing holds the feed's lock while it waits for this one.
+        let current = self.latest.read().revision;
+        let compacted = self.feed.compacted();
         if at > current {
             return Err(Error::FutureRevision { requested: at, current });
         }
