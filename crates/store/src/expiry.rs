@@ -10,20 +10,25 @@ use tokio::sync::watch;
 /// Wall time may jump, so a deadline far away is looked at again at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
-/// Calls `expire` whenever the deadline last sent has passed, until the sender is gone or the group stops.
+/// Calls `expire` whenever the deadline last sent has passed, until it says that there is nobody to expire anything any
+/// more, the sender is gone or the group stops.
 pub(crate) fn start<F>(
     tasks: &Tasks,
     clock: Clock,
     mut next: watch::Receiver<Option<Timestamp>>,
     mut expire: impl FnMut() -> F + Send + 'static,
 ) where
-    F: Future<Output = ()> + Send,
+    F: Future<Output = bool> + Send,
 {
     tasks.spawn_until_stopped("expiry", async move {
         loop {
             let wait = next.borrow_and_update().map(|deadline| deadline.since(clock.wall()));
             match wait {
-                Some(Duration::ZERO) => expire().await,
+                Some(Duration::ZERO) => {
+                    if !expire().await {
+                        return;
+                    }
+                }
                 wait => {
                     let changed =
                         tokio::time::timeout(wait.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP), next.changed());

@@ -46,10 +46,8 @@ impl Memory {
         });
         let store = Arc::downgrade(&inner);
         expiry::start(&tasks, ambient.clock.clone(), deadlines, move || {
-            if let Some(store) = store.upgrade() {
-                store.make(|head, now| ((), head.expire(now)));
-            }
-            std::future::ready(())
+            let expired = store.upgrade().map(|store| store.make(|head, now| ((), head.expire(now))));
+            std::future::ready(expired.is_some())
         });
         Memory(inner)
     }

@@ -164,12 +164,9 @@ impl Sqlite {
             let queue = queue.clone();
             async move {
                 let (reply, answer) = oneshot::channel();
-                if let Some(queue) = queue.upgrade()
-                    && queue.send(Request::Expire { reply }).await.is_ok()
-                {
-                    // An error means that the store is closing; so does this task then.
-                    let _ = answer.await;
-                }
+                let Some(queue) = queue.upgrade() else { return false };
+                // No answer means that the writer has ended; so does this task then.
+                queue.send(Request::Expire { reply }).await.is_ok() && matches!(answer.await, Ok(Ok(())))
             }
         });
         let queue = self.queue.downgrade();
