@@ -172,6 +172,8 @@ impl Worker {
             Ok(Outcome::Conflict { .. }) => Line::Conflict { operation },
             Err(error) => Line::Refused { operation, error: error.to_string() },
         });
+        // A refusal takes no time; whoever waits for the failure must get to run.
+        tokio::task::yield_now().await;
     }
 
     fn choose(&self, random: &Random) -> Action {

@@ -10,7 +10,7 @@ use testkit::torture::worker::Options;
 
 /// SQLite's name for the write-ahead log beside `log.db`.
 pub(crate) const WAL: &str = "log.db-wal";
-/// Checkpoints start once the write-ahead log has 16 MiB.
+/// Checkpoints start once the write-ahead log has 16 MiB of pages.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 #[derive(Debug)]
@@ -71,9 +71,9 @@ impl Lab {
 
     /// Fills the write-ahead log until it is about to be checkpointed.
     pub(crate) async fn fill_to_the_brim(&mut self, seed: u64) {
-        while self.wal_bytes() < CHECKPOINT_BYTES - (2 << 20) {
+        while self.wal_bytes() < CHECKPOINT_BYTES - (1 << 20) {
             let options = self.worker(seed + self.operations);
-            let options = Options { operations: Some(250), value_bytes: 20_000, ..options };
+            let options = Options { operations: Some(20), value_bytes: 16_000, ..options };
             self.fill(&options).await;
         }
         assert!(self.wal_bytes() < CHECKPOINT_BYTES, "the write-ahead log is too long already");
