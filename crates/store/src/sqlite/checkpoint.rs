@@ -65,9 +65,14 @@ impl Checkpoint {
         Ok(Checkpoint { pages, mover, wake, rounds: 0 })
     }
 
+    /// Pages in the write-ahead log after the last commit.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
     /// Called between two commits: starts or finishes a checkpoint if it is time.
     pub(super) fn between_commits(&mut self, writer: &Connection) -> LogResult<()> {
-        let pages = self.pages.load(Ordering::Relaxed);
+        let pages = self.pages();
         if pages < START_PAGES || self.mover.busy.load(Ordering::Acquire) {
             return Ok(());
         }

@@ -22,14 +22,20 @@ const MAX_BYTES_READ: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     path: PathBuf,
-    db: Arc<Mutex<Connection>>,
+    /// None once the store is closed.
+    db: Arc<Mutex<Option<Connection>>>,
     tasks: Tasks,
 }
 
 impl Reader {
     pub(super) fn open(path: PathBuf, tasks: &Tasks) -> LogResult<Self> {
-        let db = Arc::new(Mutex::new(log::open_for_reading(&path)?));
+        let db = Arc::new(Mutex::new(Some(log::open_for_reading(&path)?)));
         Ok(Reader { path, db, tasks: tasks.clone() })
+    }
+
+    /// Waits for the read under way, and closes the file.
+    pub(super) async fn close(&self) {
+        self.db.lock().await.take();
     }
 
     /// Runs `read` in one read transaction, away from the asynchronous threads, after checking that `oldest` is kept.
@@ -41,6 +47,7 @@ impl Reader {
         // One reader at a time: others wait here, without holding a thread.
         let (mut db, path) = (self.db.clone().lock_owned().await, self.path.clone());
         let answer = self.tasks.blocking(move || {
+            let Some(db) = db.as_mut() else { return Ok(Err(Error::Closed)) };
             let transaction = db.transaction()?;
             let compacted = log::read_bounds(&transaction)?.compacted;
             if oldest < compacted {

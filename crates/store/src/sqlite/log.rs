@@ -8,6 +8,7 @@ use crate::data::Commit;
 use crate::{Change, Item, KeyValue, Revision};
 use ambient::Timestamp;
 use bytes::Bytes;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Statement};
 use std::path::Path;
 use std::sync::Arc;
@@ -135,7 +136,28 @@ fn connect(path: &Path, flags: OpenFlags) -> LogResult<Connection> {
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "cache_size", CACHED_PAGES)?;
     db.pragma_update(None, "cell_size_check", true)?;
+    // SQLite would move and delete the write-ahead log when its last connection closes, even one that has just been
+    // found to be damaged. A store does that itself, when it closes in order.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(db)
+}
+
+/// How many whole frames the write-ahead log has.
+pub(super) fn wal_frames(db: &Connection) -> LogResult<u64> {
+    let frames: i64 = db.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+    Ok(u64::try_from(frames).unwrap_or(0))
+}
+
+/// Moves all of the write-ahead log into the database; once `settled` has taken note of that, the file is deleted.
+/// Only for the last connection.
+pub(super) fn settle(db: Connection, settled: impl FnOnce() -> std::io::Result<()>) -> LogResult<()> {
+    let (frames, moved): (i64, i64) =
+        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    if frames == moved {
+        settled().map_err(|error| LogError::Unusable(format!("cannot note that the log is settled: {error}")))?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    }
+    db.close().map_err(|(_, error)| error.into())
 }
 
 fn is_empty(db: &Connection) -> LogResult<bool> {

@@ -2,7 +2,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `files` | the data directory, its lock, and the note of what was acknowledged |
+//! | `files` | the data directory and its lock |
+//! | `watermark` | the note of what was acknowledged |
 //! | `log` | tables, rows, checksums |
 //! | `recovery` | opening: integrity, newest value of every key |
 //! | `writer` | the one thread that decides and commits, in groups |
@@ -18,6 +19,7 @@ mod history;
 mod log;
 mod recovery;
 mod sweep;
+mod watermark;
 mod writer;
 
 pub use backup::restore;
@@ -30,7 +32,7 @@ use crate::{
 };
 use ambient::{Ambient, Clock, Tasks};
 use checkpoint::Checkpoint;
-use files::{DataDir, Watermark, open_error};
+use files::{DataDir, open_error};
 use history::Reader;
 use log::{LogError, LogResult};
 use recovery::Recovered;
@@ -40,6 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use sweep::Sweep;
 use tokio::sync::{mpsc, oneshot, watch};
+use watermark::Watermark;
 use writer::{MAX_QUEUED, Request, Writer};
 
 /// How often an idle store looks for history that has grown too old.
@@ -124,12 +127,13 @@ impl Sqlite {
             true => Error::Damaged { path: path.to_owned(), what: error.to_string() },
             false => open_error(path, error.to_string()),
         };
+        let watermark = Watermark::open(&dir)?;
+        watermark.check_present(&dir)?;
         let mut db = log::open_for_writing(&dir.log()).map_err(opened)?;
+        watermark.check_wal(&dir, log::wal_frames(&db).map_err(opened)?)?;
         recovery::check_structure(&db).map_err(opened)?;
         let Recovered { head, bounds, history_bytes } = recovery::recover(&db).map_err(opened)?;
-        let watermark =
-            Watermark::open(&dir).map_err(|error| open_error(path, format!("no note can be kept: {error}")))?;
-        watermark.check(&dir, head.revision())?;
+        watermark.check_revision(&dir, head.revision())?;
         let reader = Reader::open(dir.log(), &ambient.tasks).map_err(opened)?;
 
         let feed = Feed::start(head.revision(), bounds.compacted, Some(Arc::new(reader.clone())), &ambient.tasks);
@@ -141,13 +145,26 @@ impl Sqlite {
         });
         let (queue, requests) = mpsc::channel(MAX_QUEUED);
         let (next_expiry, deadlines) = watch::channel(None);
-        let failing = shared.clone();
+        let (failing, held) = (shared.clone(), dir.clone());
         let own = log::open_for_writing(&dir.log()).map_err(opened)?;
-        let checkpoint =
-            Checkpoint::start(&mut db, own, &ambient.tasks, move |error| drop(failing.fail(error))).map_err(opened)?;
+        let fail = move |error: &LogError| {
+            // The directory stays ours while the thread that may call this runs.
+            let _held = held;
+            failing.fail(error);
+        };
+        let checkpoint = Checkpoint::start(&mut db, own, &ambient.tasks, fail).map_err(opened)?;
         let sweep = Sweep::new(bounds, options.retention, history_bytes);
-        let writer =
-            Writer { db, head, sweep, checkpoint, watermark, shared: shared.clone(), queue: requests, next_expiry };
+        let writer = Writer {
+            db,
+            head,
+            sweep,
+            checkpoint,
+            watermark,
+            _dir: dir.clone(),
+            shared: shared.clone(),
+            queue: requests,
+            next_expiry,
+        };
         ambient
             .tasks
             .thread("store-writer", move || writer.run())
@@ -210,6 +227,18 @@ impl Sqlite {
     }
 }
 
+/// Leaves everything in the database, when all connections are closed. Nothing is lost if it cannot be done: the next
+/// to open finds the rest in the write-ahead log.
+fn settle(dir: &DataDir) {
+    let settled = log::open_for_writing(&dir.log()).and_then(|db| {
+        let watermark = Watermark::open(dir).map_err(|error| LogError::Unusable(error.to_string()))?;
+        log::settle(db, || watermark.write_settled())
+    });
+    if let Err(error) = settled {
+        tracing::warn!(%error, "the write-ahead log stays behind");
+    }
+}
+
 #[async_trait::async_trait]
 impl Store for Sqlite {
     async fn get(&self, key: &[u8], at: Option<Revision>) -> Result<Get> {
@@ -264,5 +293,11 @@ impl Store for Sqlite {
         // If the queue is closed already, the writer is gone or going.
         let _ = self.queue.send(Request::Close).await;
         self.tasks.stop().await;
+        self.reader.close().await;
+        let (Some(lock), dir) = (self.dir.take_lock(), self.dir.clone()) else { return };
+        if self.check_healthy().is_ok() {
+            self.tasks.blocking(move || settle(&dir)).await;
+        }
+        drop(lock);
     }
 }

@@ -6,9 +6,10 @@
 
 use super::Shared;
 use super::checkpoint::Checkpoint;
-use super::files::Watermark;
+use super::files::DataDir;
 use super::log::{self, LogError, LogResult};
 use super::sweep::Sweep;
+use super::watermark::Watermark;
 use crate::data::Commit;
 use crate::head::Head;
 use crate::{Error, Outcome, Result, Revision, Txn};
@@ -75,6 +76,8 @@ pub(super) struct Writer {
     pub(super) sweep: Sweep,
     pub(super) checkpoint: Checkpoint,
     pub(super) watermark: Watermark,
+    /// Nobody else gets the directory while this thread may write.
+    pub(super) _dir: Arc<DataDir>,
     pub(super) shared: Arc<Shared>,
     pub(super) queue: mpsc::Receiver<Request>,
     pub(super) next_expiry: watch::Sender<Option<Timestamp>>,
@@ -173,14 +176,25 @@ impl Writer {
             self.sweep.note(commit);
         }
         self.sweep.accompany(&self.db, group.rows, head, now)?;
+        self.make_durable()
+    }
+
+    fn make_durable(&mut self) -> LogResult<()> {
         self.db.prepare_cached("COMMIT")?.execute([])?;
-        self.watermark.write(head).map_err(|error| LogError::Unusable(format!("cannot note the revision: {error}")))
+        match self.checkpoint.pages() {
+            // Nothing was written since the store was opened.
+            0 => Ok(()),
+            pages => {
+                let noted = self.watermark.write(self.head.revision(), pages);
+                noted.map_err(|error| LogError::Unusable(format!("cannot note the revision: {error}")))
+            }
+        }
     }
 
     fn sweep_idly(&mut self, now: Timestamp) -> LogResult<()> {
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         self.sweep.idle(&self.db, self.head.revision(), now)?;
-        self.db.prepare_cached("COMMIT")?.execute([])?;
+        self.make_durable()?;
         self.shared.check_checkpoint()?;
         self.publish(&mut Group::default());
         self.sweep.answer();
