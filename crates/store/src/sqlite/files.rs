@@ -15,14 +15,22 @@ pub(super) struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if need be and takes its lock.
+    /// Makes the directory and an empty log in it if need be, and takes its lock.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |what: &str, error: std::io::Error| open_error(path, format!("{what}: {error}"));
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| failed("the directory cannot be made", error))?;
+        let dir = DataDir::lock(path)?;
+        if dir.restoring().exists() {
+            return Err(open_error(path, "a restore into it did not finish; restore again".to_owned()));
+        }
+        private_file(&dir.log()).map_err(|error| failed("the log file cannot be made", error))?;
+        sync_dir(path).map_err(|error| failed("the directory cannot be synced", error))?;
+        Ok(dir)
+    }
+
+    /// Makes the directory if need be and takes its lock.
+    pub(super) fn lock(path: &Path) -> Result<Self> {
+        let failed = |what: &str, error: std::io::Error| open_error(path, format!("{what}: {error}"));
+        make_dir(path).map_err(|error| failed("the directory cannot be made", error))?;
         let mut lock = private_file(&path.join("lock")).map_err(|error| failed("no lock file can be made", error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -39,10 +47,7 @@ impl DataDir {
         let noted =
             lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| writeln!(lock, "{}", std::process::id()));
         noted.map_err(|error| failed("the lock file cannot be written", error))?;
-        let dir = DataDir { path: path.to_owned(), lock: Mutex::new(Some(lock)) };
-        private_file(&dir.log()).map_err(|error| failed("the log file cannot be made", error))?;
-        sync_dir(path).map_err(|error| failed("the directory cannot be synced", error))?;
-        Ok(dir)
+        Ok(DataDir { path: path.to_owned(), lock: Mutex::new(Some(lock)) })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,6 +67,11 @@ impl DataDir {
     /// Where the note of what was acknowledged is kept.
     pub(super) fn note(&self) -> PathBuf {
         self.path.join("acknowledged")
+    }
+
+    /// What is to become the log, while a backup is being restored.
+    pub(super) fn restoring(&self) -> PathBuf {
+        self.path.join("restoring.db")
     }
 
     /// Gives up the directory once what is returned is dropped; none if that has happened before.
@@ -86,6 +96,23 @@ impl DataDir {
 
 pub(super) fn log_in(path: &Path) -> PathBuf {
     path.join("log.db")
+}
+
+/// Whether there is a store in a directory, or something of one that a new store would take for its own.
+pub(super) fn has_store(path: &Path) -> bool {
+    ["log.db", "log.db-wal", "log.db-journal", "acknowledged"].iter().any(|name| path.join(name).exists())
+}
+
+/// Makes a directory and those above it, durably: a store is no use in a directory that a power loss takes away.
+fn make_dir(path: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|dir| !dir.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    missing.into_iter().filter(|made| !made.as_os_str().is_empty()).try_for_each(|made| sync_dir(parent(made)))
+}
+
+/// The directory that a file or directory is in.
+pub(super) fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 pub(super) fn open_error(path: &Path, what: String) -> Error {

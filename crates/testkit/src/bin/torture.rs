@@ -1,10 +1,11 @@
 //! Kills a store thousands of times and shows that it keeps what it acknowledged.
 //!
-//! `torture --cycles 2000 [--seed N] [--dir D]` drives; `torture worker ...` is what it starts and kills.
+//! `torture --cycles 2000 [--seed N] [--dir D]` drives; `torture worker ...` is what it starts and kills, and
+//! `torture restore BACKUP DIRECTORY` is there to be interrupted too.
 
 use ambient::{Clock, Random};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use testkit::torture::{driver, worker};
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Some((word, rest)) if word == "worker" => {
             worker::Options::parse(rest).map(|options| runtime.block_on(worker::run(options)))
         }
+        Some((word, [backup, dir])) if word == "restore" => Ok(restore(backup.as_ref(), dir.as_ref())),
         _ => parse(&arguments).map(|options| runtime.block_on(drive(&options))),
     };
     // A worker may leave tasks behind that wait for a store that has failed.
@@ -76,6 +78,16 @@ async fn drive(options: &driver::Options) -> ExitCode {
         }
         Err(failure) => {
             say(&format!("torture: FAILED: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn restore(backup: &Path, dir: &Path) -> ExitCode {
+    match store::restore(backup, dir) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error.to_string());
             ExitCode::FAILURE
         }
     }

@@ -1,10 +1,12 @@
 //! Backup while writing, and restoring: what comes back is the state at one revision, and never an old revision.
 
 use super::lab::Lab;
+use super::shim::{Fault, Shim};
 use ambient::{Ambient, Random};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use store::{Error, Outcome, Range, Revision, Sqlite, SqliteOptions, Store, Txn, WatchRequest};
 use testkit::torture::contents;
@@ -159,6 +161,37 @@ async fn restoring_over_a_store_is_refused_and_leaves_it_alone() {
     std::fs::write(lab.dir().join("log.db-wal"), "left").unwrap();
     std::fs::remove_file(lab.dir().join("log.db")).unwrap();
     refuse(&lab.dir());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_interrupted_anywhere_leaves_no_store_or_all_of_it() {
+    let (lab, shim) = (Lab::new(), Shim::build());
+    let (store, backup, _) = store_and_backup(&lab).await;
+    let expected = values(&store, None).await;
+    store.close().await;
+    let dir = lab.path("restored");
+    let mut finished = false;
+    for at in (1..).step_by(3) {
+        let fault = Fault { kind: "power", file: "", at, seed: at };
+        let mut restore = Command::new(env!("CARGO_BIN_EXE_torture"));
+        restore.arg("restore").arg(&backup).arg(&dir).envs(shim.environment(&dir, fault));
+        finished = restore.status().unwrap().success();
+        if !finished && !dir.join("restoring.db").exists() {
+            assert!(!dir.join("log.db").exists(), "{at}: nothing was begun, and yet there is a store");
+            continue;
+        }
+        match contents::open(&dir).await {
+            Ok(restored) => {
+                assert!(finished, "interrupted at call {at}: there is a store");
+                assert_eq!(values(&restored, None).await, expected);
+                restored.close().await;
+                break;
+            }
+            Err(Error::Open { what, .. }) => assert!(what.contains("a restore into it did not finish"), "{at}: {what}"),
+            Err(other) => panic!("interrupted at call {at}: {other}"),
+        }
+    }
+    assert!(finished);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
