@@ -105,7 +105,15 @@ impl Reader<'_> {
     /// `apiVersion` and `kind` travel beside the protobuf message, not in it.
     fn type_field(&mut self, name: &str) -> Field {
         let node = self.schema.add(Shape::Scalar(Scalar::String));
-        Field { name: name.into(), node, required: false, number: Vec::new(), default: None, patch: Patch::default() }
+        Field {
+            name: name.into(),
+            node,
+            required: false,
+            number: Vec::new(),
+            default: None,
+            granular: false,
+            patch: Patch::default(),
+        }
     }
 
     fn finish(&mut self, finished: Option<(NodeId, Struct)>) {
@@ -124,9 +132,12 @@ impl Reader<'_> {
         let mut word = || words.next().unwrap_or_else(|| panic!("{}: too short: {line}", self.package));
         let (name, number, kind) = (word(), word(), word());
         let node = self.kind(kind);
-        let mut patch = Patch::default();
+        let (mut patch, mut granular) = (Patch::default(), false);
         for word in words {
-            self.merging(node, word, &mut patch);
+            match word {
+                "granular" => granular = true,
+                word => self.merging(node, word, &mut patch),
+            }
         }
         Field {
             name: name.trim_end_matches('!').into(),
@@ -134,6 +145,7 @@ impl Reader<'_> {
             required: name.ends_with('!'),
             number: number.split('.').map(|part| part.parse().expect("protobuf numbers are numbers")).collect(),
             default: default.map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: what is {text}?"))),
+            granular,
             patch,
         }
     }
