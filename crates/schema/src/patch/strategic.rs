@@ -115,10 +115,10 @@ impl<'a> Merge<'a> {
                 self.object(fields, patch, known.node)?;
             }
             (Some(Value::Array(items)), Value::Array(patch)) => {
-                *items = self.list(std::mem::take(items), patch, known, directives)?;
+                *items = self.list(items, patch, known, directives)?;
             }
             (None, Value::Array(patch)) => {
-                let items = self.list(Vec::new(), patch, known, directives)?;
+                let items = self.list(&[], patch, known, directives)?;
                 target.insert(key, Value::Array(items));
             }
             (None, Value::Object(patch)) if is_deletion(&patch) => {}
@@ -129,7 +129,7 @@ impl<'a> Merge<'a> {
 
     fn list(
         &self,
-        original: Vec<Value>,
+        original: &[Value],
         patch: Vec<Value>,
         known: Known<'_>,
         directives: Directives,
@@ -139,12 +139,12 @@ impl<'a> Merge<'a> {
         };
         let of_objects = original.iter().chain(&patch).any(Value::is_object);
         let merged = match of_objects {
-            true => self.objects(original.clone(), patch, merge_key, known.node)?,
-            false => scalars(original.clone(), patch, directives.deleted.as_deref().unwrap_or_default()),
+            true => self.objects(original.to_vec(), patch, merge_key, known.node)?,
+            false => scalars(original.to_vec(), patch, directives.deleted.as_deref().unwrap_or_default()),
         };
         let identity = |item: &Value| if of_objects { item.get(merge_key).cloned() } else { Some(item.clone()) };
         Ok(match directives.order {
-            Some(order) => in_order(merged, &original, &order, identity),
+            Some(order) => in_order(merged, original, &order, identity),
             None => merged,
         })
     }
