@@ -173,8 +173,11 @@ impl Feed {
         for commit in commits {
             debug_assert!(commit.revision > ring.head, "commits are published in order");
             ring.head = commit.revision;
-            ring.bytes += commit.bytes();
-            ring.commits.push_back(commit);
+            // A commit without changes only moves the head: etcd has revisions that are none of our business.
+            if !commit.changes.is_empty() {
+                ring.bytes += commit.bytes();
+                ring.commits.push_back(commit);
+            }
         }
         visible();
         drop(ring);
@@ -198,6 +201,20 @@ impl Feed {
         ring.compacted = ring.compacted.max(compacted);
     }
 
+    /// Starts over after `head`, as the oldest kept revision: whoever has not come that far is told so.
+    pub(crate) fn reset(&self, head: Revision) {
+        let mut woken = Vec::new();
+        {
+            let mut parked = self.parked.lock();
+            let mut ring = self.ring.write();
+            ring.commits.clear();
+            (ring.bytes, ring.floor, ring.head, ring.compacted) = (0, head, head, head);
+            parked.take_all(&mut woken);
+            parked.dispatched = head;
+        }
+        woken.iter().for_each(|slot| slot.wake.notify_one());
+    }
+
     /// Ends every watch, running and future, with this error.
     pub(crate) fn end(&self, error: Error) {
         self.ring.write().ended.get_or_insert(error);
@@ -212,6 +229,10 @@ impl Feed {
 
     pub(crate) fn compacted(&self) -> Revision {
         self.ring.read().compacted
+    }
+
+    pub(crate) fn head(&self) -> Revision {
+        self.ring.read().head
     }
 
     pub(crate) fn bytes(&self) -> u64 {
