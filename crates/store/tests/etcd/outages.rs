@@ -164,6 +164,7 @@ async fn an_etcd_that_halts_is_reported_in_time_and_goes_on_afterwards() {
         }
     };
     let changes = read_until(&mut watch, last).await;
-    assert_eq!(changes.last().map(|change| change.key.as_ref()), Some(b"last".as_slice()));
+    // The write whose outcome was unknown may even happen now, before this one or after it.
+    assert!(changes.iter().any(|change| change.key == "last" && change.revision == last), "{changes:?}");
     store.close().await;
 }
