@@ -3,4 +3,6 @@
 //! Only tests, benchmarks and the torture program depend on this crate; the product never does.
 
 pub mod backend;
+pub mod etcd;
 pub mod history;
+pub mod proxy;
