@@ -109,6 +109,15 @@ impl Parked {
         Some(group)
     }
 
+    /// Takes out every watcher, to go on after what has been dispatched.
+    fn take_all(&mut self, woken: &mut Vec<Arc<Slot>>) {
+        self.lengths.clear();
+        for slot in std::mem::take(&mut self.by_prefix).into_values().flat_map(BTreeMap::into_values) {
+            slot.resume_at.store(self.dispatched.next().0, Ordering::Release);
+            woken.push(slot);
+        }
+    }
+
     /// Takes out the watchers to which this commit matters.
     fn take_matching(&mut self, commit: &Commit, woken: &mut Vec<Arc<Slot>>) {
         for change in &commit.changes {
@@ -164,8 +173,11 @@ impl Feed {
         for commit in commits {
             debug_assert!(commit.revision > ring.head, "commits are published in order");
             ring.head = commit.revision;
-            ring.bytes += commit.bytes();
-            ring.commits.push_back(commit);
+            // A commit without changes only moves the head: etcd has revisions that are none of our business.
+            if !commit.changes.is_empty() {
+                ring.bytes += commit.bytes();
+                ring.commits.push_back(commit);
+            }
         }
         visible();
         drop(ring);
@@ -189,20 +201,38 @@ impl Feed {
         ring.compacted = ring.compacted.max(compacted);
     }
 
+    /// Starts over after `head`, as the oldest kept revision: whoever has not come that far is told so.
+    pub(crate) fn reset(&self, head: Revision) {
+        let mut woken = Vec::new();
+        {
+            let mut parked = self.parked.lock();
+            let mut ring = self.ring.write();
+            ring.commits.clear();
+            (ring.bytes, ring.floor, ring.head, ring.compacted) = (0, head, head, head);
+            parked.take_all(&mut woken);
+            parked.dispatched = head;
+        }
+        woken.iter().for_each(|slot| slot.wake.notify_one());
+    }
+
     /// Ends every watch, running and future, with this error.
     pub(crate) fn end(&self, error: Error) {
         self.ring.write().ended.get_or_insert(error);
-        let groups = {
+        let mut woken = Vec::new();
+        {
             let mut parked = self.parked.lock();
             parked.ended = true;
-            parked.lengths.clear();
-            std::mem::take(&mut parked.by_prefix)
-        };
-        groups.into_values().flat_map(BTreeMap::into_values).for_each(|slot| slot.wake.notify_one());
+            parked.take_all(&mut woken);
+        }
+        woken.iter().for_each(|slot| slot.wake.notify_one());
     }
 
     pub(crate) fn compacted(&self) -> Revision {
         self.ring.read().compacted
+    }
+
+    pub(crate) fn head(&self) -> Revision {
+        self.ring.read().head
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -277,6 +307,10 @@ impl Feed {
             {
                 let mut parked = self.parked.lock();
                 let ring = self.ring.read();
+                // Commits were trimmed before this task came to look at them: everybody has to see for himself.
+                if parked.dispatched < ring.floor {
+                    parked.take_all(&mut woken);
+                }
                 for commit in ring.commits.range(ring.after(parked.dispatched)..) {
                     parked.take_matching(commit, &mut woken);
                 }
@@ -360,5 +394,44 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.feed.parked.lock().remove(&self.request.prefix, self.watcher);
         self.feed.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Item, KeyValue};
+    use ambient::Timestamp;
+
+    /// A commit that puts one key.
+    fn put(revision: u64, key: &'static str) -> Arc<Commit> {
+        let revision = Revision(revision);
+        let item: Item = Arc::new(KeyValue {
+            key: key.into(),
+            value: Bytes::new(),
+            create_revision: revision,
+            mod_revision: revision,
+            version: 1,
+            expires: None,
+        });
+        let change = Change { revision, key: item.key.clone(), current: Some(item), previous: None };
+        Arc::new(Commit { revision, at: Timestamp(0), changes: vec![change] })
+    }
+
+    #[tokio::test]
+    async fn a_parked_watch_hears_of_commits_that_were_trimmed_before_they_were_dispatched() {
+        let tasks = Tasks::new();
+        let feed = Feed::start(Revision::ZERO, Revision::ZERO, None, &tasks);
+        let mut watch = feed.watch(WatchRequest::new("k", Revision::ZERO)).unwrap();
+        let next = std::pin::pin!(watch.next());
+        let publish = async {
+            // No await between these, so the dispatcher first looks when the commit of `k` is gone.
+            feed.publish([put(1, "k"), put(2, "other")], || ());
+            feed.trim(|_, oldest| oldest.revision < Revision(2));
+        };
+        let (next, ()) = tokio::join!(biased; next, publish);
+        let lost = Error::Compacted { requested: Revision(0), compacted: Revision(1) };
+        assert_eq!(next, Err(lost), "without a history, what was trimmed cannot be read");
+        tasks.stop().await;
     }
 }

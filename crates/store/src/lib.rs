@@ -16,6 +16,7 @@
 
 mod data;
 mod error;
+mod etcd;
 mod expiry;
 mod feed;
 mod head;
@@ -27,6 +28,7 @@ mod timeline;
 
 pub use data::{Batch, Change, Item, KeyValue, Revision};
 pub use error::{Error, Result};
+pub use etcd::{Etcd, EtcdClientCertificate, EtcdOptions, EtcdTls};
 pub use feed::Watch;
 pub use memory::Memory;
 pub use request::{

@@ -1,11 +1,12 @@
 //! A store of any kind, fresh, for one test: the contract and property suites run on each of them.
 
+use crate::etcd::{Etcd as Server, Version, available_versions};
 use ambient::Ambient;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use store::{Memory, Retention, Sqlite, SqliteOptions, Store};
+use store::{Etcd, EtcdOptions, Memory, Retention, Sqlite, SqliteOptions, Store};
 
 type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
 
@@ -37,6 +38,22 @@ impl Backend {
             })
         })
         .await
+    }
+
+    /// A store on an etcd server of its own; none if that version is not installed, which is said on standard error.
+    pub async fn etcd(version: Version) -> Option<Self> {
+        if !available_versions().contains(&version) {
+            return None;
+        }
+        let server = Arc::new(Server::start(version).await);
+        let open = move || {
+            let server = server.clone();
+            Box::pin(async move {
+                let store = Etcd::connect(&Ambient::real(), EtcdOptions::new(server.endpoints())).await;
+                Arc::new(store.expect("the server answers")) as Arc<dyn Store>
+            }) as Opening
+        };
+        Some(Self::reopenable(open).await)
     }
 
     /// A store that `open` opens, and opens again with the same data.

@@ -3,5 +3,7 @@
 //! Only tests, benchmarks and the torture program depend on this crate; the product never does.
 
 pub mod backend;
+pub mod etcd;
 pub mod history;
+pub mod proxy;
 pub mod torture;
