@@ -59,10 +59,12 @@ async fn drive(options: &driver::Options) -> ExitCode {
     let start = clock.monotonic();
     say(&format!("torture: {} cycles from seed {}", options.cycles, options.seed));
     let report = |summary: &driver::Summary| {
-        let driver::Summary { cycles, acknowledged, revisions, killed_opening, left_unrecovered } = summary;
+        let driver::Summary { cycles, acknowledged, revisions, killed_opening, checkpointed, left_unrecovered } =
+            summary;
         format!(
             "{cycles} cycles in {:.1} s: {acknowledged} writes acknowledged, {revisions} revisions, \
-             {killed_opening} killed before the store was open, {left_unrecovered} left to the next worker to recover",
+             {killed_opening} killed before the store was open, {checkpointed} with a checkpoint, \
+             {left_unrecovered} left to the next worker to recover",
             start.elapsed().as_secs_f64()
         )
     };

@@ -34,6 +34,8 @@ pub struct Summary {
     pub revisions: u64,
     /// Workers that died before they had opened the store.
     pub killed_opening: u64,
+    /// Workers whose life saw some of the write-ahead log moved into the database.
+    pub checkpointed: u64,
     /// Cycles after which the next worker, not the driver, had to recover.
     pub left_unrecovered: u64,
 }
@@ -96,10 +98,13 @@ impl Cycle {
         // Short lives are as interesting as long ones.
         let longest = 1 + random.below(u64::try_from(options.longest.as_micros()).unwrap_or(u64::MAX));
         let life = Duration::from_micros(2_000 + random.below(longest));
+        let database = || self.dir.join("log.db").metadata().and_then(|metadata| metadata.modified()).ok();
+        let moved_before = database();
         let process = Process::start(&options.program, &worker, &[]).map_err(|error| error.to_string())?;
         let life = process.kill_after(life).await.map_err(|error| error.to_string())?;
         let ledger = Ledger::new(before, &life);
         check_ending(&ledger, &life)?;
+        summary.checkpointed += u64::from(moved_before.is_some() && database() != moved_before);
         let leave = random.chance(0.5);
         let contents = match leave {
             true => self.check_copy(&ledger).await?,

@@ -222,7 +222,7 @@ async fn a_bit_flipped_in_a_write_ahead_log_that_is_in_the_database_already_is_h
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bit_flipped_where_old_pages_would_cover_newer_ones_is_found() {
     let specimen = Specimen::all_in_the_database().await;
-    for frame in (0..100).chain([500, 1000, 2000]) {
+    for frame in (0..40).chain([500, 2000]) {
         let byte = 32 + frame * (24 + 8192) + 4000;
         let what = format!("frame {frame} damaged");
         let verdict = specimen.damaged(&what, |dir| flip(&dir.join(WAL), byte, 3)).await;
