@@ -6,6 +6,7 @@
 mod facts;
 mod node;
 pub mod patch;
+pub mod protobuf;
 
 pub use facts::builtin;
 pub use node::{Field, List, ListMerge, Map, Node, NodeId, Patch, Scalar, Schema, Shape, Struct};
