@@ -17,7 +17,7 @@ pub fn encode(bytes: &[u8]) -> String {
 /// None if it is not base64. Line breaks are allowed, as in Go.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let symbols: Vec<u8> = text.bytes().filter(|byte| !b"\r\n".contains(byte)).collect();
-    if symbols.len() % 4 != 0 {
+    if !symbols.len().is_multiple_of(4) {
         return None;
     }
     let padding = symbols.iter().rev().take_while(|symbol| **symbol == b'=').count();
