@@ -4,7 +4,7 @@
 
 pub mod base64;
 pub mod field;
-pub mod limits;
+pub mod json;
 pub mod name;
 pub mod quantity;
 pub mod selector;

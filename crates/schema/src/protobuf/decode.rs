@@ -143,7 +143,7 @@ impl<'a> Decoder<'a> {
                 ("SchemaOrStrings", 2, found) => list.push(Value::from(text(found)?)),
                 ("SchemaOrBool", 1, Found::Varint(number)) => allowed = Some(Value::from(number != 0)),
                 (_, 1, Found::Bytes(bytes)) => {
-                    return object::limits::parse_json(bytes)
+                    return object::json::parse(bytes)
                         .map_err(|error| ProtobufError::new(format!("raw JSON in a message: {error}")));
                 }
                 _ => {}
