@@ -2,11 +2,14 @@
 //!
 //! Everything here follows the words and messages of Kubernetes, because clients match on them.
 
+pub mod base64;
 pub mod field;
+pub mod json;
 pub mod name;
 pub mod quantity;
 pub mod selector;
 mod status;
+pub mod time;
 
 pub use quantity::Quantity;
 pub use status::{ApiError, Cause, Reason};

@@ -3,9 +3,12 @@
 //! A schema is a graph of [`Node`]s. Those of the built-in kinds come from the tables in `facts/`, those of custom
 //! resources from their definitions; every algorithm works on the graph and cannot tell the two apart.
 
+mod conform;
 mod facts;
 mod node;
 pub mod patch;
+pub mod protobuf;
 
+pub use conform::{Mismatch, conform};
 pub use facts::builtin;
 pub use node::{Field, List, ListMerge, Map, Node, NodeId, Patch, Scalar, Schema, Shape, Struct};

@@ -10,11 +10,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let store = Sqlite::open(&Ambient::real(), SqliteOptions::new(dir.path().join("data"))).await?;
 
-    let first = committed(store.commit(Txn::create("app/web", "replicas: 1")).await?);
+    let first = committed(&store.commit(Txn::create("app/web", "replicas: 1")).await?);
     println!("put app/web at revision {first}");
 
     // Two writers that read the same revision: the second is told what it missed.
-    let won = committed(store.commit(Txn::update("app/web", "replicas: 3", first)).await?);
+    let won = committed(&store.commit(Txn::update("app/web", "replicas: 3", first)).await?);
     if let Outcome::Conflict { current, .. } = store.commit(Txn::update("app/web", "replicas: 5", first)).await? {
         let newer = current.into_iter().flatten().next().expect("the key is there");
         println!(
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             text(&newer.value)
         );
     }
-    let deleted = committed(store.commit(Txn::delete("app/web")).await?);
+    let deleted = committed(&store.commit(Txn::delete("app/web")).await?);
 
     // A watch can begin at any kept revision, here before the first change.
     let mut watch = store.watch(WatchRequest::new("app/", Revision::ZERO)).await?;
@@ -45,9 +45,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn committed(outcome: Outcome) -> Revision {
+fn committed(outcome: &Outcome) -> Revision {
     match outcome {
-        Outcome::Committed(revision) => revision,
+        Outcome::Committed(revision) => *revision,
         Outcome::Conflict { .. } => unreachable!("nobody else writes here"),
     }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use store::{Change, Error, Outcome, Revision, Store, Txn, WatchRequest};
 use testkit::backend::Backend;
+use testkit::etcd::{Cluster, available_versions};
 use testkit::history::{self, Answer, Call, Condition, Found, Kind};
 
 const CLIENTS: u64 = 8;
@@ -21,7 +22,14 @@ async fn call(store: &dyn Store, random: &Random, value: Bytes, known: &mut Opti
     let start = clock.monotonic();
     let kind = match random.below(3) {
         0 => {
-            let get = store.get(&key, None).await.expect("a read is answered");
+            let get = loop {
+                // A read that failed told nothing, so it is as if it had never been.
+                match store.get(&key, None).await {
+                    Ok(get) => break get,
+                    Err(Error::Unavailable(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            };
             *known = get.item.as_ref().map(|item| item.mod_revision);
             Kind::Read { revision: get.revision, found: found(get.item) }
         }
@@ -94,5 +102,33 @@ async fn memory_is_linearizable() {
 async fn sqlite_is_linearizable() {
     for seed in 0..10 {
         check(Backend::sqlite().await, seed).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn etcd_is_linearizable() {
+    for version in available_versions() {
+        let backend = Backend::etcd(version).await.expect("the version is available");
+        check(backend, 1).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn etcd_is_linearizable_while_a_member_is_lost() {
+    for version in available_versions() {
+        let mut cluster = Cluster::start(version, 3).await;
+        let backend = Backend::etcd_at(cluster.endpoints(), "/test/").await;
+        let base = backend.store.revision().await.unwrap();
+        let mut progress = backend.store.watch(WatchRequest::new("", base)).await.unwrap();
+        let killing = async {
+            // Once the clients are well under way.
+            while progress.progress().0 < base.0 + 100 {
+                progress.next().await.unwrap();
+            }
+            cluster.members[0].kill();
+        };
+        let (calls, ()) = tokio::join!(run(backend.store.clone(), 2), killing);
+        let log = log(&*backend.store, base).await;
+        history::check(&calls, &log, base);
     }
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use store::{Change, Error, Item, Outcome, Range, Revision, Txn, Watch, WatchRequest};
 use testkit::backend::Backend;
+use testkit::etcd::{Etcd, available_versions};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -250,15 +251,16 @@ impl Run {
     }
 }
 
-fn agree(backend: impl Future<Output = Backend>, ops: Vec<Op>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut run = Run::new(backend.await).await;
-        for op in ops {
-            run.step(op).await;
-        }
-        run.read_watches().await;
-    });
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn agree(backend: Backend, ops: Vec<Op>) {
+    let mut run = Run::new(backend).await;
+    for op in ops {
+        run.step(op).await;
+    }
+    run.read_watches().await;
 }
 
 proptest! {
@@ -266,7 +268,7 @@ proptest! {
 
     #[test]
     fn memory_agrees_with_the_model(ops in proptest::collection::vec(op(), 1..120)) {
-        agree(async { Backend::memory() }, ops);
+        runtime().block_on(async { agree(Backend::memory(), ops).await });
     }
 }
 
@@ -275,6 +277,25 @@ proptest! {
 
     #[test]
     fn sqlite_agrees_with_the_model(ops in proptest::collection::vec(op(), 1..120)) {
-        agree(Backend::sqlite(), ops);
+        runtime().block_on(async { agree(Backend::sqlite().await, ops).await });
+    }
+}
+
+#[test]
+fn etcd_agrees_with_the_model() {
+    let config = ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() };
+    for version in available_versions() {
+        let runtime = runtime();
+        let server = runtime.block_on(Etcd::start(version));
+        // Each case under a root of its own: revisions and compaction go on from one to the next.
+        let case = std::cell::Cell::new(0);
+        let mut runner = proptest::test_runner::TestRunner::new(config.clone());
+        let agreed = runner.run(&proptest::collection::vec(op(), 1..80), |ops| {
+            case.set(case.get() + 1);
+            let root = format!("/case-{}/", case.get());
+            runtime.block_on(async { agree(Backend::etcd_at(server.endpoints(), &root).await, ops).await });
+            Ok(())
+        });
+        agreed.unwrap_or_else(|failure| panic!("{version:?}: {failure}"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::etcd::{Etcd as Server, Version, available_versions};
 use ambient::Ambient;
+use bytes::Bytes;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,6 +16,8 @@ pub struct Backend {
     pub store: Arc<dyn Store>,
     /// Opens the same data again; none for a store that lives in memory only.
     reopen: Option<Box<dyn Fn() -> Opening + Send + Sync>>,
+    /// The server behind the store, if it is this store's alone.
+    server: Option<Arc<Server>>,
 }
 
 impl fmt::Debug for Backend {
@@ -25,7 +28,7 @@ impl fmt::Debug for Backend {
 
 impl Backend {
     pub fn memory() -> Self {
-        Backend { store: Arc::new(Memory::new(&Ambient::real(), Retention::default())), reopen: None }
+        Backend { store: Arc::new(Memory::new(&Ambient::real(), Retention::default())), reopen: None, server: None }
     }
 
     pub async fn sqlite() -> Self {
@@ -40,25 +43,33 @@ impl Backend {
         .await
     }
 
-    /// A store on an etcd server of its own; none if that version is not installed, which is said on standard error.
+    /// A store on an etcd server of its own; none where that version is not installed.
     pub async fn etcd(version: Version) -> Option<Self> {
         if !available_versions().contains(&version) {
             return None;
         }
         let server = Arc::new(Server::start(version).await);
-        let open = move || {
-            let server = server.clone();
+        let mut backend = Self::etcd_at(server.endpoints(), "/test/").await;
+        backend.server = Some(server);
+        Some(backend)
+    }
+
+    /// A store under `root` on servers that somebody else keeps running.
+    pub async fn etcd_at(endpoints: Vec<String>, root: &str) -> Self {
+        let options = EtcdOptions { root: Bytes::copy_from_slice(root.as_bytes()), ..EtcdOptions::new(endpoints) };
+        Self::reopenable(move || {
+            let options = options.clone();
             Box::pin(async move {
-                let store = Etcd::connect(&Ambient::real(), EtcdOptions::new(server.endpoints())).await;
-                Arc::new(store.expect("the server answers")) as Arc<dyn Store>
-            }) as Opening
-        };
-        Some(Self::reopenable(open).await)
+                let store = Etcd::connect(&Ambient::real(), options).await;
+                Arc::new(store.expect("etcd answers")) as Arc<dyn Store>
+            })
+        })
+        .await
     }
 
     /// A store that `open` opens, and opens again with the same data.
     pub async fn reopenable(open: impl Fn() -> Opening + Send + Sync + 'static) -> Self {
-        Backend { store: open().await, reopen: Some(Box::new(open)) }
+        Backend { store: open().await, reopen: Some(Box::new(open)), server: None }
     }
 
     /// Closes the store and opens it again where its data outlives that. What happened before is then no longer in

@@ -12,6 +12,7 @@ mod watches;
 
 use store::{Outcome, Result, Revision, Store, Txn};
 use testkit::backend::Backend;
+use testkit::etcd::{Cluster, Version, available_versions};
 
 /// Commits what must succeed.
 async fn commit(store: &dyn Store, txn: Txn) -> Revision {
@@ -39,7 +40,40 @@ macro_rules! contract {
     ($($module:ident::$test:ident,)*) => {
         on!(memory, async { Some(Backend::memory()) }, $($module::$test,)*);
         on!(sqlite, async { Some(Backend::sqlite().await) }, $($module::$test,)*);
+        on!(etcd_debian, Backend::etcd(Version::Debian), $($module::$test,)*);
+        on!(etcd_v3_5, Backend::etcd(Version::V3_5), $($module::$test,)*);
+
+        /// All of it on one cluster, each test under a root of its own, and members are lost on the way.
+        async fn on_cluster(mut cluster: Cluster) {
+            let mut done = 0;
+            $(
+                let root = concat!("/", stringify!($test), "/");
+                $module::$test(Backend::etcd_at(cluster.endpoints(), root).await).await;
+                done += 1;
+                lose_a_member(&mut cluster, done).await;
+            )*
+        }
     };
+}
+
+/// Every few tests the member that is down comes back and the next one goes.
+async fn lose_a_member(cluster: &mut Cluster, done: usize) {
+    const TESTS_PER_MEMBER: usize = 8;
+    if done % TESTS_PER_MEMBER != 0 {
+        return;
+    }
+    let round = done / TESTS_PER_MEMBER;
+    if round > 1 {
+        cluster.members[(round - 1) % 3].restart().await;
+    }
+    cluster.members[round % 3].kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contract_holds_on_three_members_of_which_one_is_down() {
+    for version in available_versions() {
+        on_cluster(Cluster::start(version, 3).await).await;
+    }
 }
 
 contract!(

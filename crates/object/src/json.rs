@@ -1,0 +1,216 @@
+//! Reading JSON: of bounded depth, and without silently swallowing fields that are there twice.
+//!
+//! The parser recurses, so depth is a matter of safety: without a bound one request could end the whole process.
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::fmt;
+
+/// The bound on nesting, which is serde_json's own.
+pub const MAX_DEPTH: usize = 127;
+
+/// Why bytes are not taken for JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJson {
+    #[error("the JSON is nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+    #[error("{0}")]
+    Syntax(String),
+}
+
+/// Parses JSON; of a field that is there twice, the last one counts.
+pub fn parse(bytes: &[u8]) -> Result<Value, InvalidJson> {
+    parse_noting(bytes, &mut |()| ()).map_err(|error| invalid(&error))
+}
+
+/// Parses JSON and names the fields that are there more than once, such as `spec.containers[0].name`.
+pub fn parse_strictly(bytes: &[u8]) -> Result<(Value, Vec<String>), InvalidJson> {
+    let mut twice = false;
+    let value = parse_noting(bytes, &mut |()| twice = true).map_err(|error| invalid(&error))?;
+    // Knowing where costs more than knowing whether, and hardly ever matters.
+    Ok((value, if twice { duplicates(bytes)? } else { Vec::new() }))
+}
+
+fn invalid(error: &serde_json::Error) -> InvalidJson {
+    match error.to_string() {
+        message if message.starts_with("recursion limit exceeded") => InvalidJson::TooDeep,
+        message => InvalidJson::Syntax(message),
+    }
+}
+
+fn parse_noting(bytes: &[u8], note: &mut dyn FnMut(())) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Seed { note }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// Builds a value and tells when a field comes again.
+struct Seed<'n> {
+    note: &'n mut dyn FnMut(()),
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Seed { note: self.note })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value_seed(Seed { note: self.note })?;
+            if fields.insert(key, value).is_some() {
+                (self.note)(());
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// Reads again, this time keeping track of where it is.
+fn duplicates(bytes: &[u8]) -> Result<Vec<String>, InvalidJson> {
+    let mut found = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    Locate { path: String::new(), found: &mut found }
+        .deserialize(&mut deserializer)
+        .map_err(|error| invalid(&error))?;
+    Ok(found)
+}
+
+struct Locate<'f> {
+    path: String,
+    found: &'f mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Locate<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Locate<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while access.next_element_seed(Locate { path: format!("{}[{index}]", self.path), found: self.found })?.is_some()
+        {
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if !seen.insert(key) && !self.found.contains(&path) {
+                self.found.push(path.clone());
+            }
+            access.next_value_seed(Locate { path, found: self.found })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(nested(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(parse(nested(MAX_DEPTH + 1).as_bytes()), Err(InvalidJson::TooDeep));
+        assert_eq!(parse("{\"a\":".repeat(1_000_000).as_bytes()), Err(InvalidJson::TooDeep));
+        for bad in ["{", "", "[1,]", "{} {}", "nul", "{\"a\" 1}"] {
+            assert!(matches!(parse(bad.as_bytes()), Err(InvalidJson::Syntax(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn fields_that_come_twice_are_named() {
+        let text = br#"{"a":1,"b":{"c":[{"d":1,"d":2,"d":3}]},"a":{"x":[true,null,1.5,"s"]}}"#;
+        let (value, duplicates) = parse_strictly(text).unwrap();
+        assert_eq!(value, json!({ "a": { "x": [true, null, 1.5, "s"] }, "b": { "c": [{ "d": 3 }] } }));
+        assert_eq!(duplicates, ["b.c[0].d", "a"]);
+        assert_eq!(parse_strictly(b"{}").unwrap().1, [""; 0]);
+    }
+}

@@ -1,0 +1,43 @@
+//! Times as objects carry them: RFC 3339 in UTC, in seconds or microseconds.
+
+use jiff::Timestamp;
+
+/// Seconds since 1970 and the nanoseconds beyond them; none if the text is no time.
+pub fn parse(text: &str) -> Option<(i64, u32)> {
+    let timestamp: Timestamp = text.parse().ok()?;
+    let nanos = timestamp.as_nanosecond().rem_euclid(1_000_000_000);
+    let seconds = timestamp.as_nanosecond().div_euclid(1_000_000_000);
+    Some((i64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?))
+}
+
+/// `2006-01-02T15:04:05Z`; none if the time is beyond what can be written.
+pub fn format(seconds: i64) -> Option<String> {
+    Some(Timestamp::from_second(seconds).ok()?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// `2006-01-02T15:04:05.000000Z`
+pub fn format_micros(seconds: i64, nanos: u32) -> Option<String> {
+    let timestamp = Timestamp::new(seconds, i32::try_from(nanos / 1000 * 1000).ok()?).ok()?;
+    Some(timestamp.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_clients_expect() {
+        assert_eq!(format(1_767_323_045).unwrap(), "2026-01-02T03:04:05Z");
+        assert_eq!(format_micros(1_767_323_045, 6_789).unwrap(), "2026-01-02T03:04:05.000006Z");
+        assert_eq!(format(-1).unwrap(), "1969-12-31T23:59:59Z");
+        assert_eq!(format(i64::MAX), None);
+    }
+
+    #[test]
+    fn offsets_and_fractions_are_understood() {
+        assert_eq!(parse("2026-01-02T03:04:05Z"), Some((1_767_323_045, 0)));
+        assert_eq!(parse("2026-01-02T05:04:05.5+02:00"), Some((1_767_323_045, 500_000_000)));
+        assert_eq!(parse("1969-12-31T23:59:59.25Z"), Some((-1, 250_000_000)));
+        assert_eq!(parse("yesterday"), None);
+    }
+}

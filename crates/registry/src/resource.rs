@@ -1,0 +1,142 @@
+//! The row: everything there is to know of a resource.
+
+use std::borrow::Cow;
+
+type Text = Cow<'static, str>;
+
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Empty for the core group.
+    pub group: Text,
+    pub version: Text,
+    pub kind: Text,
+    /// The name in URLs and rules: the plural, in lower case.
+    pub plural: Text,
+    pub singular: Text,
+    pub short_names: Cow<'static, [Text]>,
+    /// Groups of resources that can be named together, such as `all`.
+    pub categories: Cow<'static, [Text]>,
+    pub scope: Scope,
+    pub verbs: Verbs,
+    pub subresources: Cow<'static, [Subresource]>,
+    /// The name of its type in the schema, such as `apps.v1.Deployment`.
+    pub schema_type: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Namespaced,
+    Cluster,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    Create,
+    Delete,
+    DeleteCollection,
+    Get,
+    List,
+    Patch,
+    Update,
+    Watch,
+}
+
+impl Verb {
+    /// The word in discovery and in authorization rules.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Create => "create",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Patch => "patch",
+            Verb::Update => "update",
+            Verb::Watch => "watch",
+        }
+    }
+}
+
+/// Which verbs a resource has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verbs(&'static [Verb]);
+
+impl Verbs {
+    pub const ALL: Verbs = Verbs(&[
+        Verb::Create,
+        Verb::Delete,
+        Verb::DeleteCollection,
+        Verb::Get,
+        Verb::List,
+        Verb::Patch,
+        Verb::Update,
+        Verb::Watch,
+    ]);
+    /// Namespaces cannot be deleted by the collection.
+    pub const NO_COLLECTION: Verbs =
+        Verbs(&[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch]);
+    /// Questions that are answered and not stored.
+    pub const CREATE_ONLY: Verbs = Verbs(&[Verb::Create]);
+    pub const READ_ONLY: Verbs = Verbs(&[Verb::Get, Verb::List]);
+
+    pub fn contains(self, verb: Verb) -> bool {
+        self.0.contains(&verb)
+    }
+
+    /// In the order discovery lists them.
+    pub fn iter(self) -> impl Iterator<Item = Verb> {
+        self.0.iter().copied()
+    }
+}
+
+/// A part or an aspect of an object that has a URL of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subresource {
+    Approval,
+    Attach,
+    Binding,
+    EphemeralContainers,
+    Eviction,
+    Exec,
+    Finalize,
+    Log,
+    PortForward,
+    Proxy,
+    Resize,
+    Scale,
+    Status,
+    Token,
+}
+
+impl Subresource {
+    /// The segment in URLs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subresource::Approval => "approval",
+            Subresource::Attach => "attach",
+            Subresource::Binding => "binding",
+            Subresource::EphemeralContainers => "ephemeralcontainers",
+            Subresource::Eviction => "eviction",
+            Subresource::Exec => "exec",
+            Subresource::Finalize => "finalize",
+            Subresource::Log => "log",
+            Subresource::PortForward => "portforward",
+            Subresource::Proxy => "proxy",
+            Subresource::Resize => "resize",
+            Subresource::Scale => "scale",
+            Subresource::Status => "status",
+            Subresource::Token => "token",
+        }
+    }
+}
+
+impl Resource {
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    pub fn subresource(&self, name: &str) -> Option<Subresource> {
+        self.subresources.iter().copied().find(|subresource| subresource.name() == name)
+    }
+}
