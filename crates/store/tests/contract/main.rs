@@ -59,7 +59,7 @@ macro_rules! contract {
 /// Every few tests the member that is down comes back and the next one goes.
 async fn lose_a_member(cluster: &mut Cluster, done: usize) {
     const TESTS_PER_MEMBER: usize = 8;
-    if done % TESTS_PER_MEMBER != 0 {
+    if !done.is_multiple_of(TESTS_PER_MEMBER) {
         return;
     }
     let round = done / TESTS_PER_MEMBER;
