@@ -124,9 +124,10 @@ impl Managed {
     }
 }
 
-/// The owners of the fields of one object. No two entries are of the same owner.
+/// The owners of the fields of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managers {
+    /// No two are of the same owner. Sorted as clients see them: what was applied first, then by time.
     pub(super) entries: Vec<Managed>,
 }
 
@@ -164,6 +165,7 @@ impl Managers {
             managers.remove(&entry.owner);
             managers.entries.push(entry);
         }
+        managers.sort();
         Ok(managers)
     }
 
@@ -187,14 +189,12 @@ impl Managers {
     }
 
     /// `metadata.managedFields`; none if nobody owns anything.
-    pub fn encode(&mut self) -> Option<Value> {
-        self.sort();
+    pub fn encode(&self) -> Option<Value> {
         (!self.is_empty()).then(|| Value::Array(self.entries.iter().map(Managed::encode).collect()))
     }
 
     /// Appends the JSON of `metadata.managedFields`: what [`Managers::encode`] gives, without building it.
-    pub fn write(&mut self, out: &mut String) {
-        self.sort();
+    pub fn write(&self, out: &mut String) {
         out.push('[');
         for (at, entry) in self.entries.iter().enumerate() {
             if at > 0 {
@@ -205,7 +205,8 @@ impl Managers {
         out.push(']');
     }
 
-    fn sort(&mut self) {
+    /// To be called after every change of owners or times.
+    pub(super) fn sort(&mut self) {
         self.entries.sort_by(|a, b| {
             let (first, second) = (&a.owner, &b.owner);
             first.operation.cmp(&second.operation).then_with(|| a.time.cmp(&b.time)).then_with(|| first.cmp(second))
@@ -261,7 +262,7 @@ mod tests {
         ]);
         let mut shuffled = sorted.clone();
         shuffled.as_array_mut().unwrap().reverse();
-        let mut managers = Managers::decode(Some(&shuffled)).unwrap();
+        let managers = Managers::decode(Some(&shuffled)).unwrap();
         assert_eq!(managers.encode(), Some(sorted.clone()));
         let mut written = String::new();
         managers.write(&mut written);

@@ -119,6 +119,7 @@ impl Managers {
         let fields = entry.fields.difference(&UNOWNED);
         if !fields.is_empty() {
             self.entries.push(Managed { fields, ..entry });
+            self.sort();
         }
     }
 

@@ -111,8 +111,8 @@ impl FieldSet {
             return other;
         }
         let mut entries = Vec::with_capacity(self.entries.len().max(other.entries.len()));
-        let (mut ours, mut theirs) = (self.entries.into_iter().peekable(), other.entries.into_iter().peekable());
-        while let Some(mut entry) = ours.next() {
+        let mut theirs = other.entries.into_iter().peekable();
+        for mut entry in self.entries {
             while let Some(their) = theirs.next_if(|their| their.element < entry.element) {
                 entries.push(their);
             }

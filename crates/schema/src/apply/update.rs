@@ -72,6 +72,7 @@ pub(super) fn track(
         managers.entries.push(Managed { owner, time: Some(author.time.to_owned()), fields: before.union(gained) });
     }
     managers.merge_oldest();
+    managers.sort();
     Ok(managers)
 }
 
