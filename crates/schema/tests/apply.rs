@@ -102,7 +102,9 @@ impl World {
 }
 
 fn pod(spec: Value) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" }, "spec": spec })
+    let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" } });
+    pod["spec"] = spec;
+    pod
 }
 
 #[test]
@@ -407,4 +409,21 @@ fn entries_of_other_versions_are_kept_unless_they_are_alike() {
             assert_eq!(managers.iter().count(), 2);
         }
     }
+}
+
+#[test]
+fn without_a_schema_maps_are_shared_and_lists_are_not() {
+    let mut world = World::new("Raw");
+    world.apply("a", &json!({ "spec": { "x": { "mine": 1 }, "list": [1] } }));
+    world.apply("b", &json!({ "spec": { "x": { "theirs": 1 } } }));
+    assert_eq!(world.applied("b"), json!({ "f:spec": { ".": {}, "f:x": { ".": {}, "f:theirs": {} } } }));
+    assert_eq!(world.conflicts("b", &json!({ "spec": { "list": [1, 2] } })), ["a .spec.list"]);
+    assert_eq!(world.conflicts("b", &json!({ "spec": { "x": 1 } })), ["a .spec.x"]);
+    world.apply("a", &json!({ "spec": { "list": [1] } }));
+    assert_eq!(world.object(), &json!({ "spec": { "x": { "theirs": 1 }, "list": [1] } }));
+    // Without a schema, who only updates a key in a map does not own the map, and the key goes with it.
+    world.update("c", json!({ "spec": { "x": { "theirs": 1, "more": 1 }, "list": [1] } }));
+    world.apply("b", &json!({ "spec": {} }));
+    assert_eq!(world.object(), &json!({ "spec": { "list": [1] } }));
+    assert_eq!(world.updated("c"), Value::Null);
 }

@@ -15,7 +15,7 @@ const MAX_MISTAKES: usize = 20;
 /// All that is wrong with an applied object, in one message.
 pub(super) fn check(schema: &Schema, node: NodeId, applied: &Value) -> Result<(), String> {
     let mut mistakes = Vec::new();
-    Check { schema, mistakes: &mut mistakes }.value(Place::root(node), Some(node), applied, &mut Vec::new());
+    Check { schema, mistakes: &mut mistakes }.value(Place::root(node), applied, &mut Vec::new());
     match mistakes.as_slice() {
         [] => Ok(()),
         [one] => Err(one.to_string()),
@@ -35,8 +35,8 @@ impl Check<'_> {
         }
     }
 
-    fn value(&mut self, place: Place, node: Option<NodeId>, value: &Value, path: &mut Vec<Element>) {
-        let shape = node.map_or(&Shape::Any, |node| self.schema.shape(node));
+    fn value(&mut self, place: Place, value: &Value, path: &mut Vec<Element>) {
+        let shape = place.shape(self.schema);
         if let Some(expected) = misfit(shape, value) {
             self.mistake(path, Invalid::new(format!("expected {expected}, got {value}")));
             return;
@@ -48,7 +48,7 @@ impl Check<'_> {
                     path.push(Element::field(name));
                     match field {
                         None if !known.open => self.mistake(path, Invalid::new("field not declared in schema")),
-                        _ => self.value(place.of_field(field), field.map(|field| field.node), value, path),
+                        _ => self.value(place.of_field(field), value, path),
                     }
                     path.pop();
                 }
@@ -56,7 +56,7 @@ impl Check<'_> {
             (Shape::Map(map), Value::Object(fields)) => {
                 for (name, value) in fields {
                     path.push(Element::field(name));
-                    self.value(place.of(map.values), Some(map.values), value, path);
+                    self.value(place.of(map.values), value, path);
                     path.pop();
                 }
             }
@@ -64,7 +64,7 @@ impl Check<'_> {
                 self.duplicates(place, value, path);
                 for (at, item) in items.iter().enumerate() {
                     path.push(Element::Index(i64::try_from(at).unwrap_or(i64::MAX)));
-                    self.value(place.of(list.items), Some(list.items), item, path);
+                    self.value(place.of(list.items), item, path);
                     path.pop();
                 }
             }

@@ -29,6 +29,10 @@ impl Place {
         Place { node, granular, depth: self.depth + 1 }
     }
 
+    pub(super) fn shape(self, schema: &Schema) -> &Shape {
+        self.node.map_or(&Shape::Any, |node| schema.shape(node))
+    }
+
     /// The place of a field, which the schema may not know.
     pub(super) fn of_field(self, field: Option<&Field>) -> Self {
         match field {
@@ -44,20 +48,20 @@ impl Place {
 
     /// Whether whatever stands here is one value. Unlike [`form`], this needs no value to look at.
     pub(super) fn is_whole(self, schema: &Schema) -> bool {
-        match self.node.map(|node| schema.shape(node)) {
-            Some(Shape::Struct(known)) => known.atomic && !self.granular,
-            Some(Shape::Map(map)) => map.atomic && !self.granular,
-            Some(Shape::List(list)) => list.merge == ListMerge::Atomic,
-            Some(Shape::Any | Shape::Scalar(_)) | None => false,
+        match self.shape(schema) {
+            Shape::Struct(known) => known.atomic && !self.granular,
+            Shape::Map(map) => map.atomic && !self.granular,
+            Shape::List(list) => list.merge == ListMerge::Atomic,
+            Shape::Any | Shape::Scalar(_) => false,
         }
     }
 
     /// The place that a path element leads to.
     pub(super) fn at(self, schema: &Schema, element: &Element) -> Self {
-        match (self.node.map(|node| schema.shape(node)), element) {
-            (Some(Shape::Struct(known)), Element::Field(name)) => self.of_field(known.field(name)),
-            (Some(Shape::Map(map)), Element::Field(_)) => self.of(map.values),
-            (Some(Shape::List(list)), _) => self.of(list.items),
+        match (self.shape(schema), element) {
+            (Shape::Struct(known), Element::Field(name)) => self.of_field(known.field(name)),
+            (Shape::Map(map), Element::Field(_)) => self.of(map.values),
+            (Shape::List(list), _) => self.of(list.items),
             _ => self.below(None, false),
         }
     }
@@ -82,8 +86,7 @@ impl Form<'_, '_> {
 }
 
 pub(super) fn form<'s, 'v>(schema: &'s Schema, place: Place, value: &'v Value) -> Form<'s, 'v> {
-    let shape = place.node.map_or(&Shape::Any, |node| schema.shape(node));
-    match (shape, value) {
+    match (place.shape(schema), value) {
         _ if place.depth >= MAX_DEPTH => Form::Leaf,
         (Shape::Struct(known), Value::Object(fields)) if !known.atomic || place.granular => {
             Form::Fields(Fields { place, known: Known::Struct(known) }, fields)

@@ -23,7 +23,8 @@ pub enum ApplyError {
     /// What is applied must not be: a bad request.
     #[error("{0}")]
     BadRequest(String),
-    /// What is applied, or the object that it is applied to, does not fit the schema.
+    /// What is applied, or the object that it is applied to, does not fit the schema. Other servers call this an
+    /// internal error.
     #[error("{0}")]
     Invalid(String),
 }
@@ -64,7 +65,7 @@ pub fn apply(
     let fields = fields_of(kind.schema, kind.node, applied)?.without(kind.reset);
     let Some(live) = live else {
         managers.own(Managed { owner, time: Some(author.time.to_owned()), fields });
-        return Ok((applied.clone(), managers));
+        return Ok((without_managed_fields(applied.clone()), managers));
     };
     if managers.is_empty() {
         let before = Author { manager: BEFORE_FIRST_APPLY, ..*author };
@@ -99,10 +100,14 @@ pub fn apply(
     };
     managers.own(Managed { owner, time, fields });
     last_applied::refresh(author.manager, applied, &mut merged);
-    if let Some(Value::Object(metadata)) = merged.get_mut("metadata") {
+    Ok((without_managed_fields(merged), managers))
+}
+
+fn without_managed_fields(mut object: Value) -> Value {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");
     }
-    Ok((merged, managers))
+    object
 }
 
 /// The object in question, as error messages name it.

@@ -127,6 +127,9 @@ impl FieldSet {
 
     /// The paths of this set that are not in the other.
     pub fn difference(mut self, other: &FieldSet) -> FieldSet {
+        if other.is_empty() {
+            return self;
+        }
         self.against(other, |entry, other| {
             let Some(other) = other else { return };
             entry.member &= !other.member;
@@ -137,6 +140,9 @@ impl FieldSet {
 
     /// The paths of this set that neither are in the other nor extend one that is.
     pub fn without(mut self, other: &FieldSet) -> FieldSet {
+        if other.is_empty() {
+            return self;
+        }
         self.against(other, |entry, other| match other {
             None => {}
             Some(Entry { member: true, .. }) => {
@@ -266,7 +272,7 @@ mod tests {
         #[test]
         fn the_algebra_is_that_of_sets_of_paths(a in paths(), b in paths()) {
             let (left, right) = (set(&a), set(&b));
-            prop_assert_eq!(members(&left), a.clone());
+            prop_assert_eq!(&members(&left), &a);
             prop_assert_eq!(left.len(), a.len());
             prop_assert_eq!(members(&left.clone().union(right.clone())), &a | &b);
             prop_assert_eq!(members(&left.clone().difference(&right)), &a - &b);

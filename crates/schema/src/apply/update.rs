@@ -171,3 +171,56 @@ pub fn zero(schema: &Schema, node: NodeId) -> Value {
     }
     Value::Object(fields)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use object::json;
+
+    fn managers(entries: &[(&str, &str, &str)]) -> Managers {
+        let entry = |(manager, version, time): &(&str, &str, &str)| {
+            let fields = json!({ "f:data": { format!("f:{manager}"): {} } });
+            json!({
+                "manager": manager, "operation": "Update", "apiVersion": version, "time": time,
+                "fieldsType": "FieldsV1", "fieldsV1": fields,
+            })
+        };
+        Managers::decode(Some(&entries.iter().map(entry).collect())).unwrap()
+    }
+
+    #[test]
+    fn only_what_cannot_be_left_out_is_there_from_the_start() {
+        let kind = |name: &str| zero(builtin(), builtin().named(name).unwrap());
+        assert_eq!(kind("core.v1.Pod"), json!({ "metadata": {}, "spec": { "containers": null }, "status": {} }));
+        assert_eq!(
+            kind("apps.v1.Deployment")["spec"],
+            json!({ "selector": null, "strategy": {}, "template": { "metadata": {}, "spec": { "containers": null } } })
+        );
+    }
+
+    #[test]
+    fn updaters_are_merged_by_version_oldest_first() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let entries: Vec<_> = names.iter().map(|name| (*name, if *name == "a" { "v2" } else { "v1" }, *name)).collect();
+        let mut merged = managers(&entries);
+        merged.merge_oldest();
+        let left: Vec<_> = merged.iter().map(|entry| (entry.owner.manager.as_str(), entry.fields.len())).collect();
+        assert_eq!(left.len(), 10);
+        assert!(left.contains(&("a", 1)), "the only one in its version stays");
+        let ancient = merged.iter().find(|entry| entry.owner.manager == ANCIENT).unwrap();
+        assert_eq!(ancient.fields, FieldSet::of_fields(["data.b", "data.c", "data.d"]));
+        assert_eq!(ancient.time.as_deref(), Some("d"));
+        merged.merge_oldest();
+        assert_eq!(merged.iter().count(), 10);
+    }
+
+    #[test]
+    fn who_owned_a_part_of_what_now_is_one_value_owns_it() {
+        let node = builtin().named("core.v1.Pod").unwrap();
+        let mut fields =
+            FieldSet::of_fields(["spec.nodeSelector.a", "spec.tolerations", "spec.hostname", "spec.nodeSelector.b"]);
+        settle(builtin(), Place::root(node), &mut fields);
+        assert_eq!(fields, FieldSet::of_fields(["spec.hostname", "spec.nodeSelector", "spec.tolerations"]));
+    }
+}
