@@ -3,6 +3,7 @@
 //! A schema is a graph of [`Node`]s. Those of the built-in kinds come from the tables in `facts/`, those of custom
 //! resources from their definitions; every algorithm works on the graph and cannot tell the two apart.
 
+pub mod apply;
 mod conform;
 mod facts;
 mod node;
