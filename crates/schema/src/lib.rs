@@ -7,6 +7,7 @@ pub mod apply;
 mod conform;
 mod facts;
 mod node;
+pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 
