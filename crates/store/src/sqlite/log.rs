@@ -203,12 +203,12 @@ fn bounds_checksum(bounds: Bounds) -> u32 {
     checksum(&[bounds.compacted.0, bounds.base.0], &[], None)
 }
 
+const INSERT: &str = "INSERT INTO log (id, at, previous, created, version, expires, checksum, key, value)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
 /// Appends all changes of a commit.
 pub(super) fn append(db: &Connection, commit: &Commit) -> LogResult<()> {
-    let mut insert = db.prepare_cached(
-        "INSERT INTO log (id, at, previous, created, version, expires, checksum, key, value)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?;
+    let mut insert = db.prepare_cached(INSERT)?;
     for (position, change) in commit.changes.iter().enumerate() {
         let previous = change.previous.as_ref().map(|item| item.mod_revision);
         let id = first_id(commit.revision) + position as u64;
@@ -219,10 +219,7 @@ pub(super) fn append(db: &Connection, commit: &Commit) -> LogResult<()> {
 
 /// Writes an item as the oldest one known of its key: how a restored store begins.
 pub(super) fn append_base(db: &Connection, item: &KeyValue, position: u64) -> LogResult<()> {
-    let mut insert = db.prepare_cached(
-        "INSERT INTO log (id, at, previous, created, version, expires, checksum, key, value)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?;
+    let mut insert = db.prepare_cached(INSERT)?;
     let id = first_id(item.mod_revision) + position;
     insert_row(&mut insert, id, Timestamp(0), None, &item.key, Some(item))
 }
