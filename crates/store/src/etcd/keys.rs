@@ -39,7 +39,7 @@ impl Root {
             value: Bytes::from(kv.value),
             create_revision: from_wire(kv.create_revision),
             mod_revision: from_wire(kv.mod_revision),
-            version: u64::try_from(kv.version).unwrap_or_default(),
+            version: count(kv.version),
             expires: None,
         }))
     }
@@ -72,9 +72,14 @@ fn is_delete(event: &PbEvent) -> bool {
     event.r#type == EventType::Delete as i32
 }
 
+/// etcd's numbers are signed and never negative.
+pub(super) fn count(number: i64) -> u64 {
+    number.max(0).unsigned_abs()
+}
+
 /// etcd counts in signed numbers, from one on; what is not positive means "none".
 pub(super) fn from_wire(revision: i64) -> Revision {
-    Revision(u64::try_from(revision).unwrap_or_default())
+    Revision(count(revision))
 }
 
 pub(super) fn to_wire(revision: Revision) -> i64 {

@@ -6,6 +6,7 @@
 
 use super::connect::{Member, Members, Repeat};
 use super::failure::Failure;
+use super::keys::count;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ impl Leases {
         let grant = |member: Member| async move { member.lease().grant(seconds, None).await };
         match self.members.call(Repeat::Harmless, deadline, grant).await {
             Ok(granted) => {
-                let granted_ttl = Duration::from_secs(u64::try_from(granted.ttl()).unwrap_or_default());
+                let granted_ttl = Duration::from_secs(count(granted.ttl()));
                 open.add(now, asked, granted_ttl, granted.id());
                 Ok(granted.id())
             }

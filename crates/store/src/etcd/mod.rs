@@ -41,7 +41,7 @@ use connect::{Member, Members, REQUEST_TIMEOUT, Repeat};
 use etcd_client::proto::{PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, PutOptions, TxnOp, TxnResponse};
 use failure::Failure;
-use keys::{Root, from_wire, to_wire};
+use keys::{Root, count, from_wire, to_wire};
 use lease::Leases;
 use reads::{FIRST, Reads};
 use std::sync::Arc;
@@ -209,9 +209,9 @@ impl Store for Etcd {
             revision,
             compacted: self.feed.compacted(),
             keys,
-            live_bytes: u64::try_from(status.raft_used_db_size()).unwrap_or_default(),
+            live_bytes: count(status.raft_used_db_size()),
             history_bytes: 0,
-            disk_bytes: u64::try_from(status.db_size()).unwrap_or_default(),
+            disk_bytes: count(status.db_size()),
             watchers: self.feed.watchers(),
         })
     }

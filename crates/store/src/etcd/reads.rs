@@ -2,7 +2,7 @@
 
 use super::connect::{LIST_TIMEOUT, Member, Members, REQUEST_TIMEOUT, Repeat};
 use super::failure::Failure;
-use super::keys::{NUL, Root, from_wire, to_wire};
+use super::keys::{NUL, Root, count, from_wire, to_wire};
 use super::stream;
 use crate::{Error, Get, Range, RangeResult, Result, Revision};
 use etcd_client::{GetOptions, GetResponse};
@@ -37,7 +37,7 @@ impl Reads {
         let options = GetOptions::new().with_range(end).with_limit(limit);
         let found = self.read(first, options, request.at, timeout).await?;
         let items: Vec<_> = found.response.0.kvs.into_iter().filter_map(|kv| self.root.item(kv)).collect();
-        let total = u64::try_from(found.response.0.count).unwrap_or_default();
+        let total = count(found.response.0.count);
         Ok(RangeResult { revision: found.revision, remaining: total.saturating_sub(items.len() as u64), items })
     }
 
@@ -51,7 +51,7 @@ impl Reads {
     pub(super) async fn count(&self) -> Result<(Revision, u64)> {
         let options = GetOptions::new().with_prefix().with_count_only();
         let found = self.read(self.root.add(b""), options, None, REQUEST_TIMEOUT).await?;
-        Ok((found.revision, u64::try_from(found.response.0.count).unwrap_or_default()))
+        Ok((found.revision, count(found.response.0.count)))
     }
 
     /// Whether a revision is still kept, at a moment after the call.
