@@ -10,6 +10,11 @@ use tokio::sync::watch;
 /// Wall time may jump, so a deadline far away is looked at again at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
+/// Tells the task which deadline comes next, if that is another one than before.
+pub(crate) fn announce(next: &watch::Sender<Option<Timestamp>>, deadline: Option<Timestamp>) {
+    next.send_if_modified(|next| std::mem::replace(next, deadline) != deadline);
+}
+
 /// Calls `expire` whenever the deadline last sent has passed, until it says that there is nobody to expire anything any
 /// more, the sender is gone or the group stops.
 pub(crate) fn start<F>(

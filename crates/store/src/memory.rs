@@ -64,7 +64,7 @@ impl Inner {
             let floor = self.timeline.feed.trim(|bytes, oldest| self.retention.exceeded(bytes, oldest.at, now));
             self.timeline.feed.set_compacted(floor);
         }
-        self.next_expiry.send_if_modified(|next| std::mem::replace(next, head.next_expiry()) != *next);
+        expiry::announce(&self.next_expiry, head.next_expiry());
         answer
     }
 

@@ -4,7 +4,7 @@ use super::files::{self, DataDir, open_error};
 use super::log::{self, Bounds, LogError, LogResult};
 use super::recovery;
 use crate::head::Snapshot;
-use crate::{Error, Result, Revision};
+use crate::{Result, Revision};
 use std::path::{Path, PathBuf};
 
 /// How far a restored store's revision jumps ahead, so that it never hands out a revision that some client has seen
@@ -24,7 +24,7 @@ pub(super) fn backup(log_file: &Path, to: &Path) -> Result<Revision> {
         // The error that counts is the first one; a leftover is overwritten by the next attempt.
         let _ = std::fs::remove_file(&partial);
     }
-    finished.map_err(|error| named(to, &error))
+    finished.map_err(|error| error.on_opening(to))
 }
 
 fn copy(log_file: &Path, partial: &Path) -> LogResult<Revision> {
@@ -52,7 +52,7 @@ pub fn restore(backup: &Path, data_dir: &Path) -> Result<Revision> {
     let source = log::open_for_reading(backup)
         .and_then(|db| recovery::check_structure(&db).map(|()| db))
         .and_then(|db| recovery::recover(&db))
-        .map_err(|error| named(backup, &error))?;
+        .map_err(|error| error.on_opening(backup))?;
     let dir = DataDir::lock(data_dir)?;
     check_vacant(data_dir)?;
     let base = Revision(source.head.revision().0 + RESTORE_STEP);
@@ -64,7 +64,7 @@ pub fn restore(backup: &Path, data_dir: &Path) -> Result<Revision> {
             .and_then(|()| files::sync_dir(data_dir))
             .map_err(|error| io(data_dir, &error))
     });
-    finished.map_err(|error| named(data_dir, &error))?;
+    finished.map_err(|error| error.on_opening(data_dir))?;
     Ok(base)
 }
 
@@ -106,13 +106,6 @@ fn write(path: &Path, snapshot: &Snapshot, base: Revision) -> LogResult<()> {
     log::write_bounds(&db, Bounds { compacted: base, base })?;
     db.execute_batch("COMMIT")?;
     log::settle(db, || Ok(()))
-}
-
-fn named(path: &Path, error: &LogError) -> Error {
-    match error.is_damage() {
-        true => Error::Damaged { path: path.to_owned(), what: error.to_string() },
-        false => open_error(path, error.to_string()),
-    }
 }
 
 fn io(path: &Path, error: &std::io::Error) -> LogError {

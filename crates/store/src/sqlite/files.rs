@@ -7,6 +7,13 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+const LOG: &str = "log.db";
+/// Named by SQLite after the log.
+const WAL: &str = "log.db-wal";
+const JOURNAL: &str = "log.db-journal";
+/// The note of what was acknowledged.
+pub(super) const NOTE: &str = "acknowledged";
+
 /// An open data directory. The lock is held until it is taken out or this is dropped, even by a crash.
 #[derive(Debug)]
 pub(super) struct DataDir {
@@ -61,12 +68,12 @@ impl DataDir {
 
     /// SQLite's write-ahead log.
     pub(super) fn wal(&self) -> PathBuf {
-        self.path.join("log.db-wal")
+        self.path.join(WAL)
     }
 
     /// Where the note of what was acknowledged is kept.
     pub(super) fn note(&self) -> PathBuf {
-        self.path.join("acknowledged")
+        self.path.join(NOTE)
     }
 
     /// What is to become the log, while a backup is being restored.
@@ -95,12 +102,12 @@ impl DataDir {
 }
 
 pub(super) fn log_in(path: &Path) -> PathBuf {
-    path.join("log.db")
+    path.join(LOG)
 }
 
 /// Whether there is a store in a directory, or something of one that a new store would take for its own.
 pub(super) fn has_store(path: &Path) -> bool {
-    ["log.db", "log.db-wal", "log.db-journal", "acknowledged"].iter().any(|name| path.join(name).exists())
+    [LOG, WAL, JOURNAL, NOTE].iter().any(|name| path.join(name).exists())
 }
 
 /// Makes a directory and those above it, durably: a store is no use in a directory that a power loss takes away.

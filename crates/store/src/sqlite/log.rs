@@ -5,7 +5,7 @@
 //! over all of its columns; what does not match is reported as damage and never returned.
 
 use crate::data::Commit;
-use crate::{Change, Item, KeyValue, Revision};
+use crate::{Change, Error, Item, KeyValue, Revision};
 use ambient::Timestamp;
 use bytes::Bytes;
 use rusqlite::config::DbConfig;
@@ -63,6 +63,14 @@ impl LogError {
             LogError::Damaged(_) => true,
             LogError::Sqlite(error) => matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)),
             LogError::Unusable(_) => false,
+        }
+    }
+
+    /// The error of a store that cannot be opened because of this.
+    pub(super) fn on_opening(&self, path: &Path) -> Error {
+        match self.is_damage() {
+            true => Error::Damaged { path: path.to_owned(), what: self.to_string() },
+            false => Error::Open { path: path.to_owned(), what: self.to_string() },
         }
     }
 }

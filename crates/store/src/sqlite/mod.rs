@@ -123,10 +123,7 @@ impl Sqlite {
     fn open_blocking(ambient: &Ambient, options: &Options) -> Result<Self> {
         let dir = Arc::new(DataDir::open(&options.data_dir)?);
         let path = dir.path();
-        let opened = |error: LogError| match error.is_damage() {
-            true => Error::Damaged { path: path.to_owned(), what: error.to_string() },
-            false => open_error(path, error.to_string()),
-        };
+        let opened = |error: LogError| error.on_opening(path);
         let watermark = Watermark::open(&dir)?;
         watermark.check_present(&dir)?;
         let mut db = log::open_for_writing(&dir.log()).map_err(opened)?;

@@ -7,7 +7,7 @@
 //! It has to name a place in the write-ahead log and not just a revision. After a checkpoint the database may be at the
 //! newest revision by itself, and what is left of a damaged write-ahead log would put old pages over newer ones.
 
-use super::files::{DataDir, open_error, private_file};
+use super::files::{DataDir, NOTE, open_error, private_file};
 use crate::{Error, Result, Revision};
 use std::fs::File;
 use std::io;
@@ -161,7 +161,7 @@ fn damaged(dir: &DataDir, what: &str) -> Error {
 }
 
 fn lost(dir: &DataDir, what: &str) -> Error {
-    let way_out = "restore a backup, or delete the file \"acknowledged\" to go on without what is missing";
+    let way_out = format!("restore a backup, or delete the file {NOTE:?} to go on without what is missing");
     damaged(dir, &format!("{what}, so acknowledged writes are missing; {way_out}"))
 }
 

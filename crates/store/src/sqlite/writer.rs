@@ -12,7 +12,7 @@ use super::sweep::Sweep;
 use super::watermark::Watermark;
 use crate::data::Commit;
 use crate::head::Head;
-use crate::{Error, Outcome, Result, Revision, Txn};
+use crate::{Error, Outcome, Result, Revision, Txn, expiry};
 use ambient::Timestamp;
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl Writer {
             timeline.feed.trim(|bytes, _| bytes > RING_BYTES);
         }
         self.shared.history_bytes.store(sweep.history_bytes(), Ordering::Relaxed);
-        self.next_expiry.send_if_modified(|next| std::mem::replace(next, self.head.next_expiry()) != *next);
+        expiry::announce(&self.next_expiry, self.head.next_expiry());
     }
 }
 
