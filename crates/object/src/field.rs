@@ -80,6 +80,9 @@ impl Kind {
     }
 }
 
+/// Everything that is wrong with an object.
+pub type Errors = Vec<Error>;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
     pub kind: Kind,

@@ -10,9 +10,11 @@ pub mod quantity;
 pub mod selector;
 mod status;
 pub mod time;
+mod view;
 
 pub use quantity::Quantity;
 pub use status::{ApiError, Cause, Reason};
+pub use view::{Edit, View};
 
 /// Objects on the generic path: a tree whose maps are sorted by key.
 pub use serde_json::{Map, Value, json};

@@ -4,7 +4,9 @@
 //! definition yields such a row at run time.
 
 pub mod discovery;
+pub mod print;
 mod resource;
+pub mod strategy;
 mod table;
 
 pub use resource::{Resource, Scope, Subresource, Verb, Verbs};

@@ -1,5 +1,7 @@
 //! The row: everything there is to know of a resource.
 
+use crate::print::Printer;
+use crate::strategy::Strategy;
 use std::borrow::Cow;
 
 type Text = Cow<'static, str>;
@@ -19,8 +21,14 @@ pub struct Resource {
     pub scope: Scope,
     pub verbs: Verbs,
     pub subresources: Cow<'static, [Subresource]>,
+    /// The fields that clients may select by, besides name and namespace: `spec.nodeName`.
+    pub selectable: Cow<'static, [Text]>,
     /// The name of its type in the schema, such as `apps.v1.Deployment`.
     pub schema_type: Text,
+    /// The rules of its kind.
+    pub strategy: &'static Strategy,
+    /// How it looks in a table.
+    pub printer: &'static Printer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,9 @@
 //!
 //! To add one, add its row here and its types to `crates/schema/facts/`.
 
+use crate::print::{self, Printer};
 use crate::resource::{Resource, Scope, Subresource, Verbs};
+use crate::strategy::{self, Strategy};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -11,9 +13,6 @@ pub fn builtin() -> &'static [Resource] {
     static TABLE: LazyLock<Vec<Resource>> = LazyLock::new(rows);
     &TABLE
 }
-
-const STATUS: Cow<'static, [Subresource]> = Cow::Borrowed(&[Subresource::Status]);
-const SCALE_AND_STATUS: Cow<'static, [Subresource]> = Cow::Borrowed(&[Subresource::Scale, Subresource::Status]);
 
 fn namespaced(api_version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
     row(api_version, kind, plural, Scope::Namespaced)
@@ -39,7 +38,42 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
         scope,
         verbs: Verbs::ALL,
         subresources: Cow::Borrowed(&[]),
+        selectable: names(&[]),
         schema_type: format!("{package}.{version}.{kind}").into(),
+        strategy: &strategy::PLAIN,
+        printer: &print::PLAIN,
+    }
+}
+
+/// What a row says beyond the usual.
+impl Resource {
+    fn short(self, short_names: &[&'static str]) -> Self {
+        Resource { short_names: names(short_names), ..self }
+    }
+
+    fn categories(self, categories: &[&'static str]) -> Self {
+        Resource { categories: names(categories), ..self }
+    }
+
+    fn verbs(self, verbs: Verbs) -> Self {
+        Resource { verbs, ..self }
+    }
+
+    fn subresources(self, subresources: &'static [Subresource]) -> Self {
+        Resource { subresources: Cow::Borrowed(subresources), ..self }
+    }
+
+    /// Fields that clients may select by, besides name and namespace.
+    fn selectable(self, fields: &[&'static str]) -> Self {
+        Resource { selectable: names(fields), ..self }
+    }
+
+    fn strategy(self, strategy: &'static Strategy) -> Self {
+        Resource { strategy, ..self }
+    }
+
+    fn printer(self, printer: &'static Printer) -> Self {
+        Resource { printer, ..self }
     }
 }
 
@@ -49,48 +83,49 @@ fn names(names: &[&'static str]) -> Cow<'static, [Cow<'static, str>]> {
 
 #[rustfmt::skip]
 fn rows() -> Vec<Resource> {
+    use Subresource::*;
     vec![
-        Resource { verbs: Verbs::CREATE_ONLY, ..namespaced("v1", "Binding", "bindings") },
-        Resource { short_names: names(&["cs"]), verbs: Verbs::READ_ONLY, ..cluster("v1", "ComponentStatus", "componentstatuses") },
-        Resource { short_names: names(&["cm"]), ..namespaced("v1", "ConfigMap", "configmaps") },
-        Resource { short_names: names(&["ep"]), ..namespaced("v1", "Endpoints", "endpoints") },
-        Resource { short_names: names(&["ev"]), ..namespaced("v1", "Event", "events") },
-        Resource { short_names: names(&["limits"]), ..namespaced("v1", "LimitRange", "limitranges") },
-        Resource { short_names: names(&["ns"]), verbs: Verbs::NO_COLLECTION, subresources: Cow::Borrowed(&[Subresource::Finalize, Subresource::Status]), ..cluster("v1", "Namespace", "namespaces") },
-        Resource { short_names: names(&["no"]), subresources: Cow::Borrowed(&[Subresource::Proxy, Subresource::Status]), ..cluster("v1", "Node", "nodes") },
-        Resource { short_names: names(&["pvc"]), subresources: STATUS, ..namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims") },
-        Resource { short_names: names(&["pv"]), subresources: STATUS, ..cluster("v1", "PersistentVolume", "persistentvolumes") },
-        Resource { short_names: names(&["po"]), categories: names(&["all"]), subresources: Cow::Borrowed(&[Subresource::Attach, Subresource::Binding, Subresource::EphemeralContainers, Subresource::Eviction, Subresource::Exec, Subresource::Log, Subresource::PortForward, Subresource::Proxy, Subresource::Resize, Subresource::Status]), ..namespaced("v1", "Pod", "pods") },
+        namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY),
+        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY),
+        namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]),
+        namespaced("v1", "Endpoints", "endpoints").short(&["ep"]),
+        namespaced("v1", "Event", "events").short(&["ev"]),
+        namespaced("v1", "LimitRange", "limitranges").short(&["limits"]),
+        cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status]),
+        cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status]),
+        namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).subresources(&[Status]),
+        cluster("v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).subresources(&[Status]),
+        namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status]),
         namespaced("v1", "PodTemplate", "podtemplates"),
-        Resource { short_names: names(&["rc"]), categories: names(&["all"]), subresources: SCALE_AND_STATUS, ..namespaced("v1", "ReplicationController", "replicationcontrollers") },
-        Resource { short_names: names(&["quota"]), subresources: STATUS, ..namespaced("v1", "ResourceQuota", "resourcequotas") },
+        namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status]),
+        namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status]),
         namespaced("v1", "Secret", "secrets"),
-        Resource { short_names: names(&["sa"]), subresources: Cow::Borrowed(&[Subresource::Token]), ..namespaced("v1", "ServiceAccount", "serviceaccounts") },
-        Resource { short_names: names(&["svc"]), categories: names(&["all"]), subresources: Cow::Borrowed(&[Subresource::Proxy, Subresource::Status]), ..namespaced("v1", "Service", "services") },
-        Resource { categories: names(&["api-extensions"]), subresources: STATUS, ..cluster("apiregistration.k8s.io/v1", "APIService", "apiservices") },
+        namespaced("v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).subresources(&[Token]),
+        namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status]),
+        cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status]),
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions"),
-        Resource { short_names: names(&["ds"]), categories: names(&["all"]), subresources: STATUS, ..namespaced("apps/v1", "DaemonSet", "daemonsets") },
-        Resource { short_names: names(&["deploy"]), categories: names(&["all"]), subresources: SCALE_AND_STATUS, ..namespaced("apps/v1", "Deployment", "deployments") },
-        Resource { short_names: names(&["rs"]), categories: names(&["all"]), subresources: SCALE_AND_STATUS, ..namespaced("apps/v1", "ReplicaSet", "replicasets") },
-        Resource { short_names: names(&["sts"]), categories: names(&["all"]), subresources: SCALE_AND_STATUS, ..namespaced("apps/v1", "StatefulSet", "statefulsets") },
-        Resource { short_names: names(&["ev"]), ..namespaced("events.k8s.io/v1", "Event", "events") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..cluster("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews") },
-        Resource { verbs: Verbs::CREATE_ONLY, ..cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews") },
-        Resource { short_names: names(&["hpa"]), categories: names(&["all"]), subresources: STATUS, ..namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers") },
-        Resource { short_names: names(&["hpa"]), categories: names(&["all"]), subresources: STATUS, ..namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers") },
-        Resource { short_names: names(&["cj"]), categories: names(&["all"]), subresources: STATUS, ..namespaced("batch/v1", "CronJob", "cronjobs") },
-        Resource { categories: names(&["all"]), subresources: STATUS, ..namespaced("batch/v1", "Job", "jobs") },
-        Resource { short_names: names(&["csr"]), subresources: Cow::Borrowed(&[Subresource::Approval, Subresource::Status]), ..cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests") },
+        namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status]),
+        namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status]),
+        namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status]),
+        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]),
+        cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
+        cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
+        namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
+        cluster("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
+        cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(Verbs::CREATE_ONLY),
+        cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews").verbs(Verbs::CREATE_ONLY),
+        namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status]),
+        cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status]),
         cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses"),
-        Resource { short_names: names(&["ing"]), subresources: STATUS, ..namespaced("networking.k8s.io/v1", "Ingress", "ingresses") },
-        Resource { short_names: names(&["ip"]), ..cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses") },
-        Resource { short_names: names(&["netpol"]), ..namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies") },
-        Resource { subresources: STATUS, ..cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs") },
-        Resource { short_names: names(&["pdb"]), subresources: STATUS, ..namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets") },
+        namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status]),
+        cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses").short(&["ip"]),
+        namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies").short(&["netpol"]),
+        cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs").subresources(&[Status]),
+        namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status]),
         cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
         cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
         namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
@@ -98,24 +133,24 @@ fn rows() -> Vec<Resource> {
         cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
         cluster("storage.k8s.io/v1", "CSINode", "csinodes"),
         namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
-        Resource { short_names: names(&["sc"]), ..cluster("storage.k8s.io/v1", "StorageClass", "storageclasses") },
-        Resource { subresources: STATUS, ..cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments") },
-        Resource { short_names: names(&["vac"]), ..cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses") },
-        Resource { categories: names(&["api-extensions"]), ..cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies") },
-        Resource { categories: names(&["api-extensions"]), ..cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings") },
-        Resource { categories: names(&["api-extensions"]), ..cluster("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations") },
-        Resource { categories: names(&["api-extensions"]), subresources: STATUS, ..cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies") },
-        Resource { categories: names(&["api-extensions"]), ..cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings") },
-        Resource { categories: names(&["api-extensions"]), ..cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations") },
-        Resource { short_names: names(&["crd", "crds"]), categories: names(&["api-extensions"]), subresources: STATUS, ..cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions") },
-        Resource { short_names: names(&["pc"]), ..cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses") },
+        cluster("storage.k8s.io/v1", "StorageClass", "storageclasses").short(&["sc"]),
+        cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments").subresources(&[Status]),
+        cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"]),
+        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").categories(&["api-extensions"]),
+        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").categories(&["api-extensions"]),
+        cluster("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations").categories(&["api-extensions"]),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies").categories(&["api-extensions"]).subresources(&[Status]),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").categories(&["api-extensions"]),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").categories(&["api-extensions"]),
+        cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status]),
+        cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"]),
         namespaced("coordination.k8s.io/v1", "Lease", "leases"),
         cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses"),
         namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
-        Resource { subresources: STATUS, ..cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas") },
-        Resource { subresources: STATUS, ..cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations") },
+        cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status]),
+        cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status]),
         cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses"),
-        Resource { subresources: STATUS, ..namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims") },
+        namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status]),
         namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
         cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices"),
     ]

@@ -6,6 +6,7 @@
 pub mod apply;
 mod conform;
 mod facts;
+mod fill;
 mod node;
 pub mod openapi;
 pub mod patch;
@@ -13,4 +14,5 @@ pub mod protobuf;
 
 pub use conform::{Mismatch, conform};
 pub use facts::builtin;
+pub use fill::fill;
 pub use node::{Field, List, ListMerge, Map, Node, NodeId, Patch, Scalar, Schema, Shape, Struct};
