@@ -73,7 +73,7 @@ pub trait Edit {
     fn set(&mut self, field: &str, value: impl Into<Value>);
 
     /// Sets a field that is absent or null.
-    fn default(&mut self, field: &str, value: impl Into<Value>);
+    fn set_default(&mut self, field: &str, value: impl Into<Value>);
 
     /// Removes a field and returns what was there, or null.
     fn take(&mut self, field: &str) -> Value;
@@ -95,7 +95,7 @@ impl Edit for Value {
         }
     }
 
-    fn default(&mut self, field: &str, value: impl Into<Value>) {
+    fn set_default(&mut self, field: &str, value: impl Into<Value>) {
         if !self.has(field) {
             self.set(field, value);
         }
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn a_default_replaces_only_what_is_not_set() {
         let mut object = json!({ "a": 1, "b": null });
-        object.default("a", 2);
-        object.default("b", 2);
-        object.object_or_new("c").default("d", "e");
+        object.set_default("a", 2);
+        object.set_default("b", 2);
+        object.object_or_new("c").set_default("d", "e");
         assert_eq!(object, json!({ "a": 1, "b": 2, "c": { "d": "e" } }));
         assert_eq!(object.take("a"), 1);
         assert_eq!(object.object("b"), None);
