@@ -76,7 +76,7 @@ pub trait Edit {
     fn set_default(&mut self, field: &str, value: impl Into<Value>);
 
     /// Removes a field and returns what was there, or null.
-    fn take(&mut self, field: &str) -> Value;
+    fn remove(&mut self, field: &str) -> Value;
 
     /// A field that is there and is an object; to be changed.
     fn object(&mut self, field: &str) -> Option<&mut Value>;
@@ -101,7 +101,7 @@ impl Edit for Value {
         }
     }
 
-    fn take(&mut self, field: &str) -> Value {
+    fn remove(&mut self, field: &str) -> Value {
         match self {
             Value::Object(fields) => fields.remove(field).unwrap_or_default(),
             _ => Value::Null,
@@ -153,7 +153,7 @@ mod tests {
         object.set_default("b", 2);
         object.object_or_new("c").set_default("d", "e");
         assert_eq!(object, json!({ "a": 1, "b": 2, "c": { "d": "e" } }));
-        assert_eq!(object.take("a"), 1);
+        assert_eq!(object.remove("a"), 1);
         assert_eq!(object.object("b"), None);
         assert_eq!(Value::from(1).each("x").count(), 0);
     }
