@@ -2,7 +2,11 @@
 
 use crate::print::Printer;
 use crate::strategy::Strategy;
+use bytes::Bytes;
+use schema::{NodeId, Schema};
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 type Text = Cow<'static, str>;
 
@@ -25,10 +29,26 @@ pub struct Resource {
     pub selectable: Cow<'static, [Text]>,
     /// The name of its type in the schema, such as `apps.v1.Deployment`.
     pub schema_type: Text,
+    pub schema: SchemaRef,
+    /// Its type in that schema.
+    pub node: NodeId,
+    /// The first segment of the keys it is stored under. Versions of one kind share it.
+    pub table: Text,
+    /// The version objects are stored in.
+    pub stored_as: Text,
+    /// How long objects live, if they are not kept for good.
+    pub ttl: Option<Duration>,
     /// The rules of its kind.
     pub strategy: &'static Strategy,
     /// How it looks in a table.
     pub printer: &'static Printer,
+}
+
+/// Where a type is described.
+#[derive(Clone, Debug)]
+pub enum SchemaRef {
+    Builtin,
+    Custom(Arc<Schema>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +162,33 @@ impl Resource {
     /// `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    pub fn schema(&self) -> &Schema {
+        match &self.schema {
+            SchemaRef::Builtin => schema::builtin(),
+            SchemaRef::Custom(schema) => schema,
+        }
+    }
+
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    /// Where an object is stored.
+    pub fn key(&self, namespace: &str, name: &str) -> Bytes {
+        match self.scope {
+            Scope::Namespaced => format!("{}/{namespace}/{name}", self.table).into(),
+            Scope::Cluster => format!("{}/{name}", self.table).into(),
+        }
+    }
+
+    /// What the keys start with in a namespace, or in all where that is empty.
+    pub fn key_prefix(&self, namespace: &str) -> Bytes {
+        match self.scope {
+            Scope::Namespaced if !namespace.is_empty() => format!("{}/{namespace}/", self.table).into(),
+            _ => format!("{}/", self.table).into(),
+        }
     }
 
     pub fn subresource(&self, name: &str) -> Option<Subresource> {

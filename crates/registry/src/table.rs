@@ -3,14 +3,15 @@
 //! To add one, add its row here and its types to `crates/schema/facts/`.
 
 use crate::print::{self, Printer};
-use crate::resource::{Resource, Scope, Subresource, Verbs};
+use crate::resource::{Resource, SchemaRef, Scope, Subresource, Verbs};
 use crate::strategy::{self, Strategy};
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// The built-in resources, in the order discovery lists them: groups by importance, newer versions first.
-pub fn builtin() -> &'static [Resource] {
-    static TABLE: LazyLock<Vec<Resource>> = LazyLock::new(rows);
+pub fn builtin() -> &'static [Arc<Resource>] {
+    static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().into_iter().map(Arc::new).collect());
     &TABLE
 }
 
@@ -27,6 +28,8 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     // Types are named by the first part of their group: `rbac.v1.Role` is rbac.authorization.k8s.io/v1.
     let package = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
+    let schema_type = format!("{package}.{version}.{kind}");
+    let node = schema::builtin().named(&schema_type);
     Resource {
         group: group.into(),
         version: version.into(),
@@ -39,11 +42,19 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
         verbs: Verbs::ALL,
         subresources: Cow::Borrowed(&[]),
         selectable: names(&[]),
-        schema_type: format!("{package}.{version}.{kind}").into(),
+        node: node.unwrap_or_else(|| panic!("the facts have a type {schema_type}")),
+        schema: SchemaRef::Builtin,
+        schema_type: schema_type.into(),
+        table: if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() },
+        stored_as: api_version.into(),
+        ttl: None,
         strategy: &strategy::PLAIN,
         printer: &print::PLAIN,
     }
 }
+
+/// How long events are kept.
+const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// What a row says beyond the usual.
 impl Resource {
@@ -68,6 +79,16 @@ impl Resource {
         Resource { selectable: names(fields), ..self }
     }
 
+    /// Another version of a kind that is stored in this one: `events`, `v1`.
+    fn stored_as(self, table: &'static str, api_version: &'static str) -> Self {
+        Resource { table: table.into(), stored_as: api_version.into(), ..self }
+    }
+
+    /// Objects go by themselves after this long.
+    fn expires_after(self, ttl: Duration) -> Self {
+        Resource { ttl: Some(ttl), ..self }
+    }
+
     fn strategy(self, strategy: &'static Strategy) -> Self {
         Resource { strategy, ..self }
     }
@@ -89,7 +110,7 @@ fn rows() -> Vec<Resource> {
         cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY),
         namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]),
         namespaced("v1", "Endpoints", "endpoints").short(&["ep"]),
-        namespaced("v1", "Event", "events").short(&["ev"]),
+        namespaced("v1", "Event", "events").short(&["ev"]).expires_after(EVENT_TTL),
         namespaced("v1", "LimitRange", "limitranges").short(&["limits"]),
         cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status]),
         cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status]),
@@ -108,7 +129,7 @@ fn rows() -> Vec<Resource> {
         namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status]),
         namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status]),
         namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]),
+        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL),
         cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
@@ -116,7 +137,7 @@ fn rows() -> Vec<Resource> {
         cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
-        namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2"),
         namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status]),
         namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status]),
         cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status]),
