@@ -22,6 +22,8 @@ pub struct Strategy {
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
     /// What is allowed and unwise.
     pub warn: Option<fn(new: &Value, old: Option<&Value>) -> Vec<String>>,
+    /// How many seconds an object lives on once it is deleted, given what was asked for.
+    pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether an update may leave out the resource version.
@@ -38,6 +40,7 @@ pub const PLAIN: Strategy = Strategy {
     validate: None,
     validate_status: None,
     warn: None,
+    grace: None,
     generation: false,
     unconditional_update: true,
     create_on_update: false,

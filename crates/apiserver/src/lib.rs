@@ -1,0 +1,38 @@
+//! The API over HTTPS: who asks, may they, what do they ask, and the answer.
+//!
+//! One way for every request ([`pipeline`]), one file per verb, no handler per resource. What a kind is particular
+//! about stands in its row in `registry`.
+
+mod admission;
+mod api;
+mod authn;
+mod authz;
+mod body;
+mod compress;
+mod context;
+mod decode;
+mod flow;
+mod identity;
+mod media;
+mod metrics;
+mod naming;
+mod openapi;
+mod options;
+mod other;
+mod ownership;
+mod pipeline;
+mod render;
+mod request;
+mod server;
+mod special;
+mod table;
+mod verbs;
+mod write;
+
+pub use api::Api;
+pub use authn::Authentication;
+pub use authz::Authorization;
+pub use body::Body;
+pub use identity::User;
+pub use pipeline::Peer;
+pub use server::{Tls, serve};
