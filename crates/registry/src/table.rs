@@ -87,28 +87,36 @@ fn rows() -> Vec<Resource> {
     vec![
         namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY),
         cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY),
-        namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]),
+        namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]).strategy(&strategy::config_map::STRATEGY),
         namespaced("v1", "Endpoints", "endpoints").short(&["ep"]),
-        namespaced("v1", "Event", "events").short(&["ev"]),
-        namespaced("v1", "LimitRange", "limitranges").short(&["limits"]),
-        cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status]),
-        cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status]),
+        namespaced("v1", "Event", "events").short(&["ev"])
+            .selectable(&["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"]),
+        namespaced("v1", "LimitRange", "limitranges").short(&["limits"]).strategy(&strategy::limit_range::STRATEGY),
+        cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status]).strategy(&strategy::namespace::STRATEGY)
+            .selectable(&["status.phase"]),
+        cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status]).strategy(&strategy::node::STRATEGY)
+            .selectable(&["spec.unschedulable"]),
         namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).subresources(&[Status]),
         cluster("v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).subresources(&[Status]),
-        namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status]),
+        namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status])
+            .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"]),
         namespaced("v1", "PodTemplate", "podtemplates"),
-        namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status]),
-        namespaced("v1", "Secret", "secrets"),
-        namespaced("v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).subresources(&[Token]),
-        namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status]),
+        namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status])
+            .selectable(&["status.replicas"]),
+        namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status]).strategy(&strategy::resource_quota::STRATEGY),
+        namespaced("v1", "Secret", "secrets").strategy(&strategy::secret::STRATEGY)
+            .selectable(&["type"]),
+        namespaced("v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).subresources(&[Token]).strategy(&strategy::service_account::STRATEGY),
+        namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status]).strategy(&strategy::service::STRATEGY)
+            .selectable(&["spec.clusterIP", "spec.type"]),
         cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status]),
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions"),
         namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status]),
         namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status]),
         namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status]),
         namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]),
+        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"])
+            .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"]),
         cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
@@ -118,18 +126,20 @@ fn rows() -> Vec<Resource> {
         namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
         namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]),
         namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status]),
-        namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status]),
-        cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status]),
+        namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status])
+            .selectable(&["status.successful"]),
+        cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
+            .selectable(&["spec.signerName"]),
         cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses"),
         namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status]),
         cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses").short(&["ip"]),
         namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies").short(&["netpol"]),
         cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs").subresources(&[Status]),
         namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status]),
-        cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
-        cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
-        namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
-        namespaced("rbac.authorization.k8s.io/v1", "Role", "roles"),
+        cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings").strategy(&strategy::rbac::CLUSTER_ROLE_BINDING),
+        cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles").strategy(&strategy::rbac::CLUSTER_ROLE),
+        namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings").strategy(&strategy::rbac::ROLE_BINDING),
+        namespaced("rbac.authorization.k8s.io/v1", "Role", "roles").strategy(&strategy::rbac::ROLE),
         cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
         cluster("storage.k8s.io/v1", "CSINode", "csinodes"),
         namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
@@ -144,7 +154,7 @@ fn rows() -> Vec<Resource> {
         cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").categories(&["api-extensions"]),
         cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status]),
         cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"]),
-        namespaced("coordination.k8s.io/v1", "Lease", "leases"),
+        namespaced("coordination.k8s.io/v1", "Lease", "leases").strategy(&strategy::lease::STRATEGY),
         cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses"),
         namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
         cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status]),
@@ -152,7 +162,8 @@ fn rows() -> Vec<Resource> {
         cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses"),
         namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status]),
         namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices"),
+        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
+            .selectable(&["spec.nodeName", "spec.driver"]),
     ]
 }
 
