@@ -5,8 +5,28 @@
 //! none on create. What is the same for every kind is done there and not here: the rules of metadata, status being
 //! cleared on create and kept on update, the generation.
 
+pub mod address;
+pub mod config_map;
+pub mod label_selector;
+pub mod lease;
+pub mod limit_range;
+pub mod metadata;
+pub mod namespace;
+pub mod node;
+pub mod place;
+pub mod rbac;
+pub mod resource_name;
+pub mod resource_quota;
+pub mod secret;
+pub mod service;
+pub mod service_account;
+pub mod service_change;
+
 use object::field::Errors;
 use object::{Value, name};
+
+/// What to tell a client about an object, or about changing `old` into it.
+pub type Warn = fn(new: &Value, old: Option<&Value>) -> Vec<String>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Strategy {
@@ -21,9 +41,13 @@ pub struct Strategy {
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
     /// What is allowed and unwise.
+<<<<<<< HEAD
     pub warn: Option<fn(new: &Value, old: Option<&Value>) -> Vec<String>>,
     /// How many seconds an object lives on once it is deleted, given what was asked for.
     pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
+=======
+    pub warn: Option<Warn>,
+>>>>>>> work-b
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether an update may leave out the resource version.
