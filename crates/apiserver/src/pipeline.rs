@@ -11,7 +11,7 @@ use crate::request::{Info, Query};
 use crate::{compress, other, special, table, verbs};
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use object::{ApiError, Reason};
 use registry::Verb;

@@ -149,7 +149,7 @@ impl Query {
     }
 
     /// The first value of that name that is not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).find(|value| !value.is_empty())
     }
 

@@ -21,19 +21,19 @@ const IDLE: Duration = Duration::from_secs(90);
 const MAX_STREAMS: u32 = 1000;
 
 /// What the server proves itself with, and whom it believes.
-#[derive(Debug)]
 pub struct Tls {
     acceptor: TlsAcceptor,
     current: Arc<Current>,
 }
 
-impl std::fmt::Debug for Current {
+impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Current")
+        f.debug_struct("Tls").field("current", &self.current).finish_non_exhaustive()
     }
 }
 
 /// The serving certificate, which is replaced while the server runs.
+#[derive(Debug)]
 struct Current(parking_lot::RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Current {

@@ -50,12 +50,12 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
         };
         ownership::record(&mut new, managers.as_ref());
         let mut writes = Vec::new();
-        let review = |object| Review::new(ctx, Operation::Create, object, None, options.dry_run);
-        admission::mutate(&mut review(&mut new))?;
+        admission::mutate(&mut Review::new(ctx, Operation::Create, &mut new, None, options.dry_run))?;
         ctx.check_place(&mut new)?;
         prepare(ctx, &mut new, None);
         validate(ctx, &new, None)?;
-        admission::validate(&mut review(&mut new).with_writes(&mut writes))?;
+        let review = Review::new(ctx, Operation::Create, &mut new, None, options.dry_run);
+        admission::validate(&mut review.with_writes(&mut writes))?;
         if options.dry_run {
             return Ok(Stored::Dry(new));
         }
@@ -96,8 +96,7 @@ pub(crate) async fn update(ctx: &Context, options: &Options, edit: &mut Editor<'
         let Some(object) = current else { return Err(ctx.not_found()) };
         let old = object.decode();
         let edited = edit(&old)?;
-        let Some(outcome) = replace(ctx, options, &object, &old, edited).await? else { return Err(too_contended(ctx)) };
-        match outcome {
+        match replace(ctx, options, &object, &old, edited).await? {
             Replaced::Stored(stored) => return Ok(stored),
             Replaced::Changed(now) => current = now,
         }
@@ -117,7 +116,7 @@ async fn replace(
     object: &Arc<Object>,
     old: &Value,
     edited: Edited,
-) -> Result<Option<Replaced>, ApiError> {
+) -> Result<Replaced, ApiError> {
     let Edited { value: mut new, managers } = edited;
     check_preconditions(ctx, &new, old)?;
     carry_over(ctx, &mut new, old);
@@ -127,18 +126,18 @@ async fn replace(
     };
     ownership::record(&mut new, managers.as_ref());
     let mut writes = Vec::new();
-    let review = |object| Review::new(ctx, Operation::Update, object, Some(old), options.dry_run);
-    admission::mutate(&mut review(&mut new))?;
+    admission::mutate(&mut Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run))?;
     prepare(ctx, &mut new, Some(old));
     validate(ctx, &new, Some(old))?;
-    admission::validate(&mut review(&mut new).with_writes(&mut writes))?;
+    let review = Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run);
+    admission::validate(&mut review.with_writes(&mut writes))?;
 
     if options.dry_run {
-        return Ok(Some(Replaced::Stored(Stored::Dry(new))));
+        return Ok(Replaced::Stored(Stored::Dry(new)));
     }
     let body = encode(ctx, &new);
     if body == object.body() && writes.is_empty() {
-        return Ok(Some(Replaced::Stored(Stored::Object(object.clone()))));
+        return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
     let gone = is_finished(&new);
     let write = Write {
@@ -153,12 +152,12 @@ async fn replace(
         admission::release(&mut review)?;
     }
     writes.insert(0, write);
-    Ok(Some(match ctx.api.registry.commit(&writes).await? {
+    Ok(match ctx.api.registry.commit(&writes).await? {
         Committed::At(revision) => {
             Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?))
         }
         Committed::Conflict(current) => Replaced::Changed(current.into_iter().next().flatten()),
-    }))
+    })
 }
 
 /// Whether an object that is being deleted waits for nothing more.
@@ -235,8 +234,15 @@ fn check_preconditions(ctx: &Context, new: &Value, old: &Value) -> Result<(), Ap
 /// What an update cannot change stays: the system's metadata, and whatever the subresource is not about.
 fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
     let (metadata, before) = (new.object_or_new("metadata"), old.at("metadata"));
-    const SYSTEM: [&str; 6] =
-        ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+    const SYSTEM: [&str; 7] = [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ];
     for field in SYSTEM {
         keep(metadata, before, field);
     }

@@ -4,6 +4,7 @@
 //! definition yields such a row at run time.
 
 pub mod cache;
+pub mod convert;
 pub mod discovery;
 pub mod print;
 mod registry;

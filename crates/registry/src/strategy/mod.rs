@@ -41,13 +41,9 @@ pub struct Strategy {
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
     /// What is allowed and unwise.
-<<<<<<< HEAD
-    pub warn: Option<fn(new: &Value, old: Option<&Value>) -> Vec<String>>,
+    pub warn: Option<Warn>,
     /// How many seconds an object lives on once it is deleted, given what was asked for.
     pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
-=======
-    pub warn: Option<Warn>,
->>>>>>> work-b
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether an update may leave out the resource version.
