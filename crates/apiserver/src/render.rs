@@ -57,7 +57,12 @@ impl Viewer {
     /// Turns a value of the stored version into one of the version that was asked for.
     pub fn serve(&self, value: &mut Value) {
         if self.is_converted() {
-            registry::convert::convert(value, &self.resource.stored_as, &self.resource.api_version(), &self.resource.kind);
+            registry::convert::convert(
+                value,
+                &self.resource.stored_as,
+                &self.resource.api_version(),
+                &self.resource.kind,
+            );
         }
     }
 
