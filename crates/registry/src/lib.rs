@@ -3,6 +3,7 @@
 //! Routing, discovery, authorization, printing, patching and apply read the row and nothing else. A custom resource
 //! definition yields such a row at run time.
 
+pub mod convert;
 pub mod discovery;
 pub mod print;
 mod resource;
