@@ -6,12 +6,18 @@
 //! cleared on create and kept on update, the generation.
 
 pub mod address;
+pub mod admission_policy;
+pub mod api_service;
 pub mod autoscaler;
+pub mod binding;
 pub mod certificate;
 pub mod config_map;
+pub mod custom_resource;
+pub mod custom_resource_schema;
 pub mod disruption_budget;
 pub mod endpoints;
 pub mod event;
+pub mod flow_control;
 pub mod ingress;
 pub mod label_selector;
 pub mod lease;
@@ -35,6 +41,7 @@ pub mod service_cidr;
 pub mod storage;
 pub mod volume;
 pub mod volume_claim;
+pub mod webhook;
 
 use object::field::Errors;
 use object::{Value, name};
