@@ -6,21 +6,42 @@
 //! cleared on create and kept on update, the generation.
 
 pub mod address;
+pub mod admission_policy;
+pub mod api_service;
+pub mod autoscaler;
+pub mod binding;
+pub mod certificate;
 pub mod config_map;
+pub mod custom_resource;
+pub mod custom_resource_schema;
+pub mod disruption_budget;
+pub mod endpoints;
+pub mod event;
+pub mod flow_control;
+pub mod ingress;
 pub mod label_selector;
 pub mod lease;
 pub mod limit_range;
 pub mod metadata;
 pub mod namespace;
+pub mod network_policy;
 pub mod node;
+pub mod node_selector;
 pub mod place;
+pub mod priority_class;
 pub mod rbac;
 pub mod resource_name;
 pub mod resource_quota;
+pub mod runtime_class;
 pub mod secret;
 pub mod service;
 pub mod service_account;
 pub mod service_change;
+pub mod service_cidr;
+pub mod storage;
+pub mod volume;
+pub mod volume_claim;
+pub mod webhook;
 
 use object::field::Errors;
 use object::{Value, name};
