@@ -5,8 +5,21 @@
 //! none on create. What is the same for every kind is done there and not here: the rules of metadata, status being
 //! cleared on create and kept on update, the generation.
 
+pub mod at;
+mod claim;
+pub mod daemon_set;
+pub mod deployment;
+pub mod label_selector;
+pub mod pod;
+pub mod pod_template;
+pub mod replica_set;
+pub mod stateful_set;
+mod workload;
+
 use object::field::Errors;
 use object::{Value, name};
+
+type Warn = fn(new: &Value, old: Option<&Value>) -> Vec<String>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Strategy {
@@ -21,7 +34,7 @@ pub struct Strategy {
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
     /// What is allowed and unwise.
-    pub warn: Option<fn(new: &Value, old: Option<&Value>) -> Vec<String>>,
+    pub warn: Option<Warn>,
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether an update may leave out the resource version.
@@ -42,3 +55,6 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
+
+#[cfg(test)]
+mod check;
