@@ -107,8 +107,7 @@ impl Context {
     pub(crate) fn to_hub(&self, value: &mut Value) {
         complete(&self.resource, value);
         if self.viewer.is_converted() {
-            let (from, to) = (self.resource.api_version(), &self.resource.stored_as);
-            registry::convert::convert(value, &from, to, &self.resource.kind);
+            self.resource.to_stored(value);
             complete(&self.hub, value);
         }
     }

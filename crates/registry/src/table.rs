@@ -131,12 +131,12 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::volume::STRATEGY).printer(&print::PERSISTENT_VOLUME),
         namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status])
             .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
-            .printer(&print::POD),
+            .strategy(&strategy::pod::STRATEGY).printer(&print::POD),
         namespaced("v1", "PodTemplate", "podtemplates")
-            .printer(&print::POD_TEMPLATE),
+            .strategy(&strategy::pod_template::STRATEGY).printer(&print::POD_TEMPLATE),
         namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status])
             .selectable(&["status.replicas"])
-            .printer(&print::REPLICATION_CONTROLLER),
+            .strategy(&strategy::replica_set::REPLICATION_CONTROLLER).printer(&print::REPLICATION_CONTROLLER),
         namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status])
             .strategy(&strategy::resource_quota::STRATEGY).printer(&print::RESOURCE_QUOTA),
         namespaced("v1", "Secret", "secrets")
@@ -150,15 +150,15 @@ fn rows() -> Vec<Resource> {
         cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status])
             .strategy(&strategy::api_service::STRATEGY).printer(&print::API_SERVICE),
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions")
-            .printer(&print::CONTROLLER_REVISION),
+            .strategy(&strategy::pod_template::CONTROLLER_REVISION).printer(&print::CONTROLLER_REVISION),
         namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status])
-            .printer(&print::DAEMON_SET),
+            .strategy(&strategy::daemon_set::STRATEGY).printer(&print::DAEMON_SET),
         namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::DEPLOYMENT),
+            .strategy(&strategy::deployment::STRATEGY).printer(&print::DEPLOYMENT),
         namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::REPLICA_SET),
+            .strategy(&strategy::replica_set::STRATEGY).printer(&print::REPLICA_SET),
         namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::STATEFUL_SET),
+            .strategy(&strategy::stateful_set::STRATEGY).printer(&print::STATEFUL_SET),
         namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL)
             .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"])
             .strategy(&strategy::event::EVENTS).printer(&print::EVENT),

@@ -189,7 +189,7 @@ fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, 
     let mut value = ctx.accept(decoded, options.validation)?;
     ctx.check_place(&mut value)?;
     if ctx.viewer.is_converted() {
-        registry::convert::convert(&mut value, &resource.api_version(), &resource.stored_as, &resource.kind);
+        resource.to_stored(&mut value);
     }
     Ok(value)
 }

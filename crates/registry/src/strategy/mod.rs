@@ -8,12 +8,16 @@
 pub mod address;
 pub mod admission_policy;
 pub mod api_service;
+pub mod at;
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
+mod claim;
 pub mod config_map;
 pub mod custom_resource;
 pub mod custom_resource_schema;
+pub mod daemon_set;
+pub mod deployment;
 pub mod disruption_budget;
 pub mod endpoints;
 pub mod event;
@@ -28,8 +32,11 @@ pub mod network_policy;
 pub mod node;
 pub mod node_selector;
 pub mod place;
+pub mod pod;
+pub mod pod_template;
 pub mod priority_class;
 pub mod rbac;
+pub mod replica_set;
 pub mod resource_name;
 pub mod resource_quota;
 pub mod runtime_class;
@@ -38,10 +45,12 @@ pub mod service;
 pub mod service_account;
 pub mod service_change;
 pub mod service_cidr;
+pub mod stateful_set;
 pub mod storage;
 pub mod volume;
 pub mod volume_claim;
 pub mod webhook;
+mod workload;
 
 use object::field::Errors;
 use object::{Value, name};
@@ -86,3 +95,6 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
+
+#[cfg(test)]
+mod check;
