@@ -221,7 +221,7 @@ mod tests {
                 (
                     "spec.rules",
                     json!([]),
-                    &["spec: Invalid value: []: either `defaultBackend` or `rules` must be specified"],
+                    &["spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"],
                 ),
                 (
                     "spec.rules.0.host",
