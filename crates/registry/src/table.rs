@@ -86,7 +86,7 @@ fn rows() -> Vec<Resource> {
     use Subresource::*;
     vec![
         namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY).strategy(&strategy::binding::STRATEGY),
-        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY),
+        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY).strategy(&strategy::component_status::STRATEGY),
         namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]).strategy(&strategy::config_map::STRATEGY),
         namespaced("v1", "Endpoints", "endpoints").short(&["ep"]).strategy(&strategy::endpoints::ENDPOINTS),
         namespaced("v1", "Event", "events").short(&["ev"]).strategy(&strategy::event::CORE)
@@ -159,10 +159,10 @@ fn rows() -> Vec<Resource> {
         namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices").strategy(&strategy::endpoints::ENDPOINT_SLICE),
         cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status]).strategy(&strategy::flow_control::FLOW_SCHEMA),
         cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status]).strategy(&strategy::flow_control::PRIORITY_LEVEL),
-        cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses"),
-        namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status]),
-        namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
+        cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses").strategy(&strategy::device::DEVICE_CLASS),
+        namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status]).strategy(&strategy::device::RESOURCE_CLAIM),
+        namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates").strategy(&strategy::device::RESOURCE_CLAIM_TEMPLATE),
+        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices").strategy(&strategy::resource_slice::STRATEGY)
             .selectable(&["spec.nodeName", "spec.driver"]),
     ]
 }
