@@ -109,7 +109,7 @@ fn rows() -> Vec<Resource> {
         namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY)
             .strategy(&strategy::binding::STRATEGY),
         cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY)
-            .printer(&print::COMPONENT_STATUS),
+            .strategy(&strategy::component_status::STRATEGY).printer(&print::COMPONENT_STATUS),
         namespaced("v1", "ConfigMap", "configmaps").short(&["cm"])
             .strategy(&strategy::config_map::STRATEGY).printer(&print::CONFIG_MAP),
         namespaced("v1", "Endpoints", "endpoints").short(&["ep"])
@@ -239,14 +239,14 @@ fn rows() -> Vec<Resource> {
         cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status])
             .strategy(&strategy::flow_control::PRIORITY_LEVEL).printer(&print::PRIORITY_LEVEL),
         cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
-            .printer(&print::DEVICE_CLASS),
+            .strategy(&strategy::device::DEVICE_CLASS).printer(&print::DEVICE_CLASS),
         namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status])
-            .printer(&print::RESOURCE_CLAIM),
+            .strategy(&strategy::device::RESOURCE_CLAIM).printer(&print::RESOURCE_CLAIM),
         namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
-            .printer(&print::RESOURCE_CLAIM_TEMPLATE),
+            .strategy(&strategy::device::RESOURCE_CLAIM_TEMPLATE).printer(&print::RESOURCE_CLAIM_TEMPLATE),
         cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
             .selectable(&["spec.nodeName", "spec.driver"])
-            .printer(&print::RESOURCE_SLICE),
+            .strategy(&strategy::resource_slice::STRATEGY).printer(&print::RESOURCE_SLICE),
     ]
 }
 

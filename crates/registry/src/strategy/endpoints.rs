@@ -22,6 +22,7 @@ pub const ENDPOINT_SLICE: Strategy = Strategy {
     ..PLAIN
 };
 
+const DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 const MAX_ENDPOINTS: usize = 1000;
 const MAX_ADDRESSES: usize = 100;
 const MAX_PORTS: usize = 20000;
@@ -71,19 +72,21 @@ fn validate_application_protocol(port: &Place, errors: &mut Errors) {
     }
 }
 
-/// The controller that writes endpoints knows that they are deprecated.
+/// What the system's own controllers write needs no second look.
 fn is_managed(object: &Value, label: &str, managers: &[&str]) -> bool {
     managers.contains(&object.path(&["metadata", "labels"]).text(label))
 }
 
 fn warn_of_endpoints(new: &Value, _old: Option<&Value>) -> Vec<String> {
+    let mut warnings = vec![DEPRECATED.to_owned()];
     if is_managed(new, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
-        return Vec::new();
+        return warnings;
     }
     let subsets = Place::root(new).list("subsets");
     let addresses = subsets.flat_map(|subset| subset.list("addresses").chain(subset.list("notReadyAddresses")));
     let addresses = addresses.map(|address| address.child("ip"));
-    addresses.filter_map(|ip| address::warning(&ip.path, ip.string())).collect()
+    warnings.extend(addresses.filter_map(|ip| address::warning(&ip.path, ip.string())));
+    warnings
 }
 
 fn default_slice(slice: &mut Value) {
@@ -230,6 +233,11 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn endpoints_are_deprecated() {
+        assert_eq!(warn_of_endpoints(&json!({}), None), [DEPRECATED]);
     }
 
     #[test]
