@@ -6,9 +6,12 @@
 //! cleared on create and kept on update, the generation.
 
 pub mod at;
+mod check;
 mod claim;
+pub mod cron_job;
 pub mod daemon_set;
 pub mod deployment;
+pub mod job;
 pub mod label_selector;
 pub mod pod;
 pub mod pod_template;
@@ -55,6 +58,3 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
-
-#[cfg(test)]
-mod check;
