@@ -173,10 +173,10 @@ fn rows() -> Vec<Resource> {
         namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2")
             .strategy(&strategy::autoscaler::V1).printer(&print::HORIZONTAL_POD_AUTOSCALER_V1),
         namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status])
-            .printer(&print::CRON_JOB),
+            .strategy(&strategy::cron_job::STRATEGY).printer(&print::CRON_JOB),
         namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status])
             .selectable(&["status.successful"])
-            .printer(&print::JOB),
+            .strategy(&strategy::job::STRATEGY).printer(&print::JOB),
         cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
             .selectable(&["spec.signerName"])
             .strategy(&strategy::certificate::STRATEGY).printer(&print::CERTIFICATE_SIGNING_REQUEST),

@@ -1,5 +1,7 @@
 //! For tests: what becomes of a manifest on its way through a kind's rules.
 
+#![cfg(test)]
+
 use crate::builtin;
 use object::Value;
 use object::field::Errors;
@@ -31,6 +33,11 @@ pub(super) fn mistakes(kind: &str, manifest: &Value, old: Option<&Value>) -> Str
     let mut errors = Errors::new();
     row.strategy.validate.unwrap()(&object, old.as_ref(), &mut errors);
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn warnings(kind: &str, manifest: &Value) -> String {
+    let row = builtin().iter().find(|row| row.kind == kind).unwrap();
+    row.strategy.warn.unwrap()(&prepared(kind, manifest, None), None).join("\n")
 }
 
 /// The manifest with one more field, given by its path: `spec.containers.0.image`. Null removes it.

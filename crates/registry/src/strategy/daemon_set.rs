@@ -11,6 +11,7 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    warn: Some(workload::warn_template),
     generation: true,
     ..PLAIN
 };

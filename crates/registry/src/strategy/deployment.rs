@@ -11,6 +11,7 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(workload::prepare_template),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    warn: Some(workload::warn_name_and_template),
     generation: true,
     ..PLAIN
 };

@@ -9,6 +9,7 @@ pub mod address;
 pub mod admission_policy;
 pub mod api_service;
 pub mod at;
+<<<<<<< HEAD
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
@@ -32,6 +33,14 @@ pub mod endpoints;
 pub mod event;
 pub mod flow_control;
 pub mod ingress;
+=======
+mod check;
+mod claim;
+pub mod cron_job;
+pub mod daemon_set;
+pub mod deployment;
+pub mod job;
+>>>>>>> work-a
 pub mod label_selector;
 pub mod lease;
 pub mod limit_range;
@@ -105,6 +114,7 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
+<<<<<<< HEAD
 
 #[cfg(test)]
 <<<<<<< HEAD
@@ -159,3 +169,5 @@ mod tests {
     }
 }
 >>>>>>> work-b
+=======
+>>>>>>> work-a

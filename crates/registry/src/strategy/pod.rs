@@ -4,8 +4,12 @@
 
 mod affinity;
 mod annotations;
+#[cfg(test)]
+mod change_tests;
 mod container;
+mod container_state;
 mod default;
+mod diff;
 mod env;
 mod mounts;
 mod network;
@@ -14,12 +18,17 @@ mod prepare;
 mod probe;
 mod projection;
 mod requirements;
+mod resize;
 mod resources;
 mod security;
 mod spec;
+mod status;
 #[cfg(test)]
 mod tests;
+mod update;
 mod volume;
+mod warn;
+mod warn_volumes;
 mod windows;
 
 pub use default::{default_spec, default_template};
@@ -28,17 +37,23 @@ pub use resources::qos_class;
 pub(in crate::strategy) use default::claim_spec;
 pub(in crate::strategy) use prepare::drop_disabled;
 pub(in crate::strategy) use spec::validate_template as validate_template_at;
+pub(in crate::strategy) use warn::template as warn_template;
 
 use crate::strategy::at::At;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::{Errors, Path};
-use object::{Value, View};
+use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
     default: Some(default::pod),
     prepare: Some(prepare::prepare),
     validate: Some(validate),
+<<<<<<< HEAD
     grace: Some(grace),
+=======
+    validate_status: Some(status::validate),
+    warn: Some(warn::pod),
+>>>>>>> work-a
     generation: true,
     ..PLAIN
 };
@@ -65,8 +80,36 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_object(new, errors);
     match old {
         None => validate_create(new, errors),
-        Some(old) => annotations::validate_update(new, old, errors),
+        Some(old) => update::validate(new, old, errors),
     }
+}
+
+/// Of a request to the subresource `ephemeralcontainers`, only those containers count.
+pub fn prepare_ephemeral_containers(new: &mut Value, old: &Value) {
+    let containers = new.at("spec").at("ephemeralContainers").clone();
+    let mut spec = old.at("spec").clone();
+    match containers {
+        Value::Null => drop(spec.remove("ephemeralContainers")),
+        containers => spec.set("ephemeralContainers", containers),
+    }
+    prepare::drop_disabled(&mut spec, Some(old.at("spec")));
+    new.set("spec", spec);
+    update::restore(new, old, "status");
+}
+
+pub fn validate_ephemeral_containers(new: &Value, old: &Value, errors: &mut Errors) {
+    validate_object(new, errors);
+    update::validate_ephemeral(new, old, errors);
+}
+
+/// Of a request to the subresource `resize`, only resources and resize policies count.
+pub fn prepare_resize(new: &mut Value, old: &Value) {
+    resize::prepare(new, old);
+}
+
+pub fn validate_resize(new: &Value, old: &Value, errors: &mut Errors) {
+    validate_object(new, errors);
+    resize::validate(new, old, errors);
 }
 
 /// What must hold of a pod at all times.

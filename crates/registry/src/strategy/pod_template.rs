@@ -9,6 +9,7 @@ pub const STRATEGY: Strategy = Strategy {
     default: Some(default),
     prepare: Some(|new, old| workload::drop_disabled(new, old, &["template"])),
     validate: Some(validate),
+    warn: Some(warn),
     generation: true,
     ..PLAIN
 };
@@ -23,6 +24,14 @@ fn default(object: &mut Value) {
 
 fn validate(new: &Value, _: Option<&Value>, errors: &mut Errors) {
     pod::validate_template_at(&At::object(new).field("template"), errors);
+}
+
+fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_none_or(|old| old.at("template") != new.at("template")) {
+        pod::warn_template(&At::object(new).field("template"), &mut warnings);
+    }
+    warnings
 }
 
 /// A revision says what a template was at a time, so it does not change.

@@ -13,6 +13,7 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    warn: Some(warn),
     generation: true,
     ..PLAIN
 };
@@ -176,6 +177,15 @@ fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
              'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         );
     }
+}
+
+fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = workload::warn_template(new, old);
+    if new.at("spec").int("revisionHistoryLimit").is_some_and(|limit| limit < 0) {
+        let detail = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        warnings.push(format!("spec.revisionHistoryLimit: {detail}"));
+    }
+    warnings
 }
 
 fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {

@@ -1,5 +1,8 @@
 //! What the kinds that keep pods running have in common: a selector, a template it matches, numbers that count.
 
+#[cfg(test)]
+mod tests;
+
 use crate::strategy::at::At;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
@@ -145,6 +148,23 @@ pub(super) fn drop_disabled(new: &mut Value, old: Option<&Value>, path: &[&str])
 
 pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
     drop_disabled(new, old, &["spec", "template"]);
+}
+
+/// The warnings of a template at `spec.template`; on update only if something has changed.
+pub(super) fn warn_template(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_none_or(|old| old.at("spec") != new.at("spec")) {
+        let object = At::object(new);
+        pod::warn_template(&object.field("spec").field("template"), &mut warnings);
+    }
+    warnings
+}
+
+/// The same for kinds whose name becomes part of the names of their pods.
+pub(super) fn warn_name_and_template(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings: Vec<_> = name_warning(new).filter(|_| old.is_none()).into_iter().collect();
+    warnings.extend(warn_template(new, old));
+    warnings
 }
 
 /// Names become parts of the names and host names of pods.
