@@ -9,38 +9,27 @@ pub mod address;
 pub mod admission_policy;
 pub mod api_service;
 pub mod at;
-<<<<<<< HEAD
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
-<<<<<<< HEAD
+#[cfg(test)]
+mod check;
 mod claim;
-pub mod config_map;
-pub mod custom_resource;
-pub mod custom_resource_schema;
-pub mod daemon_set;
-pub mod deployment;
-=======
 pub mod component_status;
 pub mod config_map;
+pub mod cron_job;
 pub mod custom_resource;
 pub mod custom_resource_schema;
 pub mod custom_resource_version;
+pub mod daemon_set;
+pub mod deployment;
 pub mod device;
->>>>>>> work-b
 pub mod disruption_budget;
 pub mod endpoints;
 pub mod event;
 pub mod flow_control;
 pub mod ingress;
-=======
-mod check;
-mod claim;
-pub mod cron_job;
-pub mod daemon_set;
-pub mod deployment;
 pub mod job;
->>>>>>> work-a
 pub mod label_selector;
 pub mod lease;
 pub mod limit_range;
@@ -114,12 +103,8 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
-<<<<<<< HEAD
 
 #[cfg(test)]
-<<<<<<< HEAD
-mod check;
-=======
 mod tests {
     use super::*;
     use crate::builtin;
@@ -168,6 +153,3 @@ mod tests {
         }
     }
 }
->>>>>>> work-b
-=======
->>>>>>> work-a

@@ -48,12 +48,9 @@ pub const STRATEGY: Strategy = Strategy {
     default: Some(default::pod),
     prepare: Some(prepare::prepare),
     validate: Some(validate),
-<<<<<<< HEAD
     grace: Some(grace),
-=======
     validate_status: Some(status::validate),
     warn: Some(warn::pod),
->>>>>>> work-a
     generation: true,
     ..PLAIN
 };
