@@ -130,6 +130,12 @@ impl Context {
         i64::try_from(self.api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX)
     }
 
+    /// Waits until the cache shows everything that has been committed.
+    pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
+        let current = self.api.registry.cache.current().await;
+        current.map(|_| ()).map_err(|error| ApiError::new(object::Reason::ServiceUnavailable, error.to_string()))
+    }
+
     pub(crate) fn not_found(&self) -> ApiError {
         ApiError::not_found(&self.resource.group, &self.resource.plural, &self.target.name)
     }

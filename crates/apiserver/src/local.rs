@@ -35,6 +35,10 @@ impl Local {
         self.send(Method::PUT, path, "application/json", Some(object)).await
     }
 
+    pub async fn delete(&self, path: &str) -> Result<Value, ApiError> {
+        self.send(Method::DELETE, path, "application/json", None).await
+    }
+
     async fn send(&self, method: Method, path: &str, media: &str, body: Option<&Value>) -> Result<Value, ApiError> {
         let body = body.map(|value| Bytes::from(value.to_string())).unwrap_or_default();
         let request = Request::builder()

@@ -55,7 +55,9 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
         prepare(ctx, &mut new, None);
         validate(ctx, &new, None)?;
         let review = Review::new(ctx, Operation::Create, &mut new, None, options.dry_run);
-        admission::validate(&mut review.with_writes(&mut writes))?;
+        let mut review = review.with_writes(&mut writes);
+        admission::validate(&mut review)?;
+        admission::allocate(&mut review)?;
         if options.dry_run {
             return Ok(Stored::Dry(new));
         }
@@ -71,7 +73,7 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
                     return Err(already_exists(ctx, &name, generated));
                 }
             }
-            Committed::Conflict(_) => {}
+            Committed::Conflict(_) => ctx.catch_up().await?,
         }
     }
     Err(too_contended(ctx))
@@ -98,7 +100,10 @@ pub(crate) async fn update(ctx: &Context, options: &Options, edit: &mut Editor<'
         let edited = edit(&old)?;
         match replace(ctx, options, &object, &old, edited).await? {
             Replaced::Stored(stored) => return Ok(stored),
-            Replaced::Changed(now) => current = now,
+            Replaced::Changed(now) => {
+                ctx.catch_up().await?;
+                current = now;
+            }
         }
     }
     Err(too_contended(ctx))
@@ -130,8 +135,9 @@ async fn replace(
     prepare(ctx, &mut new, Some(old));
     validate(ctx, &new, Some(old))?;
     let review = Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run);
-    admission::validate(&mut review.with_writes(&mut writes))?;
-
+    let mut review = review.with_writes(&mut writes);
+    admission::validate(&mut review)?;
+    admission::allocate(&mut review)?;
     if options.dry_run {
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
@@ -259,7 +265,11 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
             }
         }
         "" if ctx.hub.subresource("status").is_some() => keep(new, old, "status"),
-        _ => {}
+        subresource => {
+            if let Some(part) = ctx.hub.strategy.part(subresource) {
+                (part.prepare)(new, old);
+            }
+        }
     }
 }
 
@@ -316,7 +326,7 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
                 validate(new, old, &mut errors);
             }
         }
-        ("", old) => {
+        ("" | "scale", old) => {
             if let Some(validate) = strategy.validate {
                 validate(new, old, &mut errors);
             }
@@ -324,7 +334,12 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
                 warn(new, old).into_iter().for_each(|warning| ctx.warn(warning));
             }
         }
-        _ => {}
+        (subresource, Some(old)) => {
+            if let Some(part) = strategy.part(subresource) {
+                (part.validate)(new, old, &mut errors);
+            }
+        }
+        (_, None) => {}
     }
     if errors.is_empty() {
         return Ok(());

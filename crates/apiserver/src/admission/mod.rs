@@ -3,6 +3,8 @@
 //! Plugins run in the order of the table, all mutating ones first. They read the cache and may add writes that are
 //! committed together with the object, so that a quota or an address is never counted twice.
 
+mod service_addresses;
+
 use crate::context::Context;
 use object::{ApiError, Value, View};
 use registry::Write;
@@ -90,13 +92,18 @@ pub(crate) struct Plugin {
     pub(crate) name: &'static str,
     pub(crate) mutate: Option<Hook>,
     pub(crate) validate: Option<Hook>,
+    /// Hands out what there is only one of. Runs after everybody has agreed.
+    pub(crate) allocate: Option<Hook>,
     /// Called when an object goes for good.
     pub(crate) release: Option<Hook>,
 }
 
 /// All plugins, in upstream's order. Webhooks and policies will stand behind `RuntimeClass` and before
 /// `ResourceQuota`.
-const ALL: &[Plugin] = &[];
+const ALL: &[Plugin] = &[service_addresses::PLUGIN];
+
+/// A plugin that does nothing.
+const NONE: Plugin = Plugin { name: "", mutate: None, validate: None, allocate: None, release: None };
 
 pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     ALL.iter().filter_map(|plugin| plugin.mutate).try_for_each(|hook| hook(review))
@@ -104,6 +111,10 @@ pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
 
 pub(crate) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
     ALL.iter().filter_map(|plugin| plugin.validate).try_for_each(|hook| hook(review))
+}
+
+pub(crate) fn allocate(review: &mut Review<'_>) -> Result<(), ApiError> {
+    ALL.iter().filter_map(|plugin| plugin.allocate).try_for_each(|hook| hook(review))
 }
 
 pub(crate) fn release(review: &mut Review<'_>) -> Result<(), ApiError> {

@@ -78,6 +78,8 @@ pub struct Strategy {
     pub validate: Option<fn(new: &Value, old: Option<&Value>, errors: &mut Errors)>,
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
+    /// Subresources other than the status through which a part of an object is written.
+    pub parts: &'static [Part],
     /// What is allowed and unwise.
     pub warn: Option<Warn>,
     /// How many seconds an object lives on once it is deleted, given what was asked for.
@@ -90,6 +92,22 @@ pub struct Strategy {
     pub create_on_update: bool,
 }
 
+/// A part of an object that has a URL of its own and shows the whole object.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The name of the subresource.
+    pub name: &'static str,
+    /// Takes only this part from `new` and the rest from `old`.
+    pub prepare: fn(new: &mut Value, old: &Value),
+    pub validate: fn(new: &Value, old: &Value, errors: &mut Errors),
+}
+
+impl Strategy {
+    pub fn part(&self, subresource: &str) -> Option<&'static Part> {
+        self.parts.iter().find(|part| part.name == subresource)
+    }
+}
+
 /// A kind without rules of its own.
 pub const PLAIN: Strategy = Strategy {
     name: name::dns_subdomain,
@@ -97,6 +115,7 @@ pub const PLAIN: Strategy = Strategy {
     prepare: None,
     validate: None,
     validate_status: None,
+    parts: &[],
     warn: None,
     grace: None,
     generation: false,
