@@ -78,6 +78,8 @@ struct Details {
     uid: String,
     causes: Vec<Cause>,
     retry_after_seconds: Option<u32>,
+    /// With which a list that has expired can go on.
+    continue_token: String,
 }
 
 impl ApiError {
@@ -91,6 +93,7 @@ impl ApiError {
             uid: String::new(),
             causes: Vec::new(),
             retry_after_seconds: None,
+            continue_token: String::new(),
         }))
     }
 
@@ -108,6 +111,11 @@ impl ApiError {
 
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
         self.0.causes.push(Cause { reason: reason.to_owned(), message: message.into(), field: field.to_owned() });
+        self
+    }
+
+    pub fn with_continue(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.0.continue_token);
         self
     }
 
@@ -164,6 +172,11 @@ impl ApiError {
         ApiError::new(Reason::BadRequest, message)
     }
 
+    /// A bad request for the reason that an error gives.
+    pub fn bad_request_from(cause: impl fmt::Display) -> Self {
+        ApiError::bad_request(cause.to_string())
+    }
+
     pub fn internal(cause: impl fmt::Display) -> Self {
         ApiError::new(Reason::InternalError, format!("Internal error occurred: {cause}")).with_cause(
             "",
@@ -198,7 +211,7 @@ impl ApiError {
 
     /// The `Status` object that says so.
     pub fn to_status(&self) -> Value {
-        let Details { reason, message, group, kind, name, uid, causes, retry_after_seconds } = &*self.0;
+        let Details { reason, message, group, kind, name, uid, causes, retry_after_seconds, continue_token } = &*self.0;
         let mut details = Map::new();
         for (key, text) in [("name", name), ("group", group), ("kind", kind), ("uid", uid)] {
             if !text.is_empty() {
@@ -215,6 +228,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message, "reason": reason.to_string(), "code": reason.code(),
         });
+        if !continue_token.is_empty() {
+            status["metadata"]["continue"] = json!(continue_token);
+        }
         if !details.is_empty() {
             status["details"] = Value::Object(details);
         }

@@ -2,6 +2,7 @@
 
 use crate::resource::{Resource, Scope, Subresource};
 use object::{Value, json};
+use std::sync::Arc;
 
 /// The group, version and kind that a URL speaks.
 struct Speaks<'a> {
@@ -78,14 +79,14 @@ pub fn core_versions(server_address: &str) -> Value {
 }
 
 /// `/apis`: all groups but the core one.
-pub fn groups(resources: &[Resource]) -> Value {
+pub fn groups(resources: &[Arc<Resource>]) -> Value {
     let names = distinct(resources.iter().map(|resource| resource.group.as_ref()).filter(|group| !group.is_empty()));
     let groups: Vec<Value> = names.into_iter().map(|name| group(resources, name)).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
 /// One group with its versions, the preferred one first.
-pub fn group(resources: &[Resource], name: &str) -> Value {
+pub fn group(resources: &[Arc<Resource>], name: &str) -> Value {
     let versions =
         distinct(resources.iter().filter(|resource| resource.group == name).map(|resource| &*resource.version));
     let versions: Vec<Value> = versions
@@ -96,7 +97,7 @@ pub fn group(resources: &[Resource], name: &str) -> Value {
 }
 
 /// `/api/v1`, `/apis/apps/v1`: the resources of one version.
-pub fn resources(resources: &[Resource], api_version: &str) -> Value {
+pub fn resources(resources: &[Arc<Resource>], api_version: &str) -> Value {
     let mut listed = Vec::new();
     for resource in resources.iter().filter(|resource| resource.api_version() == api_version) {
         let mut entry = json!({
@@ -125,10 +126,10 @@ pub fn resources(resources: &[Resource], api_version: &str) -> Value {
 }
 
 /// Everything at once, as clients of this decade ask for it: the core group at `/api`, the others at `/apis`.
-pub fn aggregated(resources: &[Resource], core: bool) -> Value {
+pub fn aggregated(resources: &[Arc<Resource>], core: bool) -> Value {
     let names = distinct(resources.iter().map(|resource| resource.group.as_ref()));
     let groups = names.into_iter().filter(|name| name.is_empty() == core).map(|name| {
-        let of_group: Vec<&Resource> = resources.iter().filter(|resource| resource.group == name).collect();
+        let of_group: Vec<&Arc<Resource>> = resources.iter().filter(|resource| resource.group == name).collect();
         let versions = distinct(of_group.iter().map(|resource| &*resource.version)).into_iter().map(|version| {
             let of_version = of_group.iter().filter(|resource| resource.version == version);
             let entries: Vec<Value> = of_version.map(|resource| aggregated_entry(resource)).collect();

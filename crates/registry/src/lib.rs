@@ -3,12 +3,21 @@
 //! Routing, discovery, authorization, printing, patching and apply read the row and nothing else. A custom resource
 //! definition yields such a row at run time.
 
+pub mod cache;
 pub mod convert;
 pub mod discovery;
 pub mod print;
+mod registry;
 mod resource;
+mod seal;
+mod selection;
+mod stored;
 pub mod strategy;
 mod table;
 
-pub use resource::{Resource, Scope, Subresource, Verb, Verbs};
+pub use registry::{Committed, Registry, Resources, Write};
+pub use resource::{Resource, SchemaRef, Scope, Subresource, Verb, Verbs};
+pub use seal::{Plain, Seal};
+pub use selection::Selection;
+pub use stored::{Object, Unreadable, encode, selectable_text};
 pub use table::builtin;

@@ -1,8 +1,14 @@
 //! The row: everything there is to know of a resource.
 
+use crate::convert::convert;
 use crate::print::Printer;
 use crate::strategy::Strategy;
+use bytes::Bytes;
+use object::Value;
+use schema::{NodeId, Schema};
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 type Text = Cow<'static, str>;
 
@@ -25,10 +31,26 @@ pub struct Resource {
     pub selectable: Cow<'static, [Text]>,
     /// The name of its type in the schema, such as `apps.v1.Deployment`.
     pub schema_type: Text,
+    pub schema: SchemaRef,
+    /// Its type in that schema.
+    pub node: NodeId,
+    /// The first segment of the keys it is stored under. Versions of one kind share it.
+    pub table: Text,
+    /// The version objects are stored in.
+    pub stored_as: Text,
+    /// How long objects live, if they are not kept for good.
+    pub ttl: Option<Duration>,
     /// The rules of its kind.
     pub strategy: &'static Strategy,
     /// How it looks in a table.
     pub printer: &'static Printer,
+}
+
+/// Where a type is described.
+#[derive(Clone, Debug)]
+pub enum SchemaRef {
+    Builtin,
+    Custom(Arc<Schema>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +166,55 @@ impl Resource {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    pub fn schema(&self) -> &Schema {
+        match &self.schema {
+            SchemaRef::Builtin => schema::builtin(),
+            SchemaRef::Custom(schema) => schema,
+        }
+    }
+
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+
+    /// Where an object is stored.
+    pub fn key(&self, namespace: &str, name: &str) -> Bytes {
+        match self.scope {
+            Scope::Namespaced => format!("{}/{namespace}/{name}", self.table).into(),
+            Scope::Cluster => format!("{}/{name}", self.table).into(),
+        }
+    }
+
+    /// What the keys start with in a namespace, or in all where that is empty.
+    pub fn key_prefix(&self, namespace: &str) -> Bytes {
+        match self.scope {
+            Scope::Namespaced if !namespace.is_empty() => format!("{}/{namespace}/", self.table).into(),
+            _ => format!("{}/", self.table).into(),
+        }
+    }
+
+    /// Whether objects are stored in another version than this one.
+    pub fn is_converted(&self) -> bool {
+        let (group, version) = split_version(&self.stored_as);
+        (group, version) != (self.group.as_ref(), self.version.as_ref())
+    }
+
+    /// Turns an object of this version into one as it is stored.
+    pub fn to_stored(&self, value: &mut Value) {
+        convert(value, (&self.group, &self.version), split_version(&self.stored_as));
+    }
+
+    /// Turns an object as it is stored into one of this version.
+    pub fn to_served(&self, value: &mut Value) {
+        convert(value, split_version(&self.stored_as), (&self.group, &self.version));
+    }
+
     pub fn subresource(&self, name: &str) -> Option<Subresource> {
         self.subresources.iter().copied().find(|subresource| subresource.name() == name)
     }
+}
+
+/// The group and version of `apps/v1`.
+fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }

@@ -3,14 +3,15 @@
 //! To add one, add its row here and its types to `crates/schema/facts/`.
 
 use crate::print::{self, Printer};
-use crate::resource::{Resource, Scope, Subresource, Verbs};
+use crate::resource::{Resource, SchemaRef, Scope, Subresource, Verbs};
 use crate::strategy::{self, Strategy};
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// The built-in resources, in the order discovery lists them: groups by importance, newer versions first.
-pub fn builtin() -> &'static [Resource] {
-    static TABLE: LazyLock<Vec<Resource>> = LazyLock::new(rows);
+pub fn builtin() -> &'static [Arc<Resource>] {
+    static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().into_iter().map(Arc::new).collect());
     &TABLE
 }
 
@@ -27,6 +28,8 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     // Types are named by the first part of their group: `rbac.v1.Role` is rbac.authorization.k8s.io/v1.
     let package = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
+    let schema_type = format!("{package}.{version}.{kind}");
+    let node = schema::builtin().named(&schema_type);
     Resource {
         group: group.into(),
         version: version.into(),
@@ -39,11 +42,19 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
         verbs: Verbs::ALL,
         subresources: Cow::Borrowed(&[]),
         selectable: names(&[]),
-        schema_type: format!("{package}.{version}.{kind}").into(),
+        node: node.unwrap_or_else(|| panic!("the facts have a type {schema_type}")),
+        schema: SchemaRef::Builtin,
+        schema_type: schema_type.into(),
+        table: if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() },
+        stored_as: api_version.into(),
+        ttl: None,
         strategy: &strategy::PLAIN,
         printer: &print::PLAIN,
     }
 }
+
+/// How long events are kept.
+const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// What a row says beyond the usual.
 impl Resource {
@@ -68,6 +79,16 @@ impl Resource {
         Resource { selectable: names(fields), ..self }
     }
 
+    /// Another version of a kind that is stored in this one: `events`, `v1`.
+    fn stored_as(self, table: &'static str, api_version: &'static str) -> Self {
+        Resource { table: table.into(), stored_as: api_version.into(), ..self }
+    }
+
+    /// Objects go by themselves after this long.
+    fn expires_after(self, ttl: Duration) -> Self {
+        Resource { ttl: Some(ttl), ..self }
+    }
+
     fn strategy(self, strategy: &'static Strategy) -> Self {
         Resource { strategy, ..self }
     }
@@ -85,85 +106,147 @@ fn names(names: &[&'static str]) -> Cow<'static, [Cow<'static, str>]> {
 fn rows() -> Vec<Resource> {
     use Subresource::*;
     vec![
-        namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY).strategy(&strategy::binding::STRATEGY),
-        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY).strategy(&strategy::component_status::STRATEGY),
-        namespaced("v1", "ConfigMap", "configmaps").short(&["cm"]).strategy(&strategy::config_map::STRATEGY),
-        namespaced("v1", "Endpoints", "endpoints").short(&["ep"]).strategy(&strategy::endpoints::ENDPOINTS),
-        namespaced("v1", "Event", "events").short(&["ev"]).strategy(&strategy::event::CORE)
-            .selectable(&["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"]),
-        namespaced("v1", "LimitRange", "limitranges").short(&["limits"]).strategy(&strategy::limit_range::STRATEGY),
-        cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status]).strategy(&strategy::namespace::STRATEGY)
-            .selectable(&["status.phase"]),
-        cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status]).strategy(&strategy::node::STRATEGY)
-            .selectable(&["spec.unschedulable"]),
-        namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).subresources(&[Status]).strategy(&strategy::volume_claim::STRATEGY),
-        cluster("v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).subresources(&[Status]).strategy(&strategy::volume::STRATEGY),
+        namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY)
+            .strategy(&strategy::binding::STRATEGY),
+        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY)
+            .strategy(&strategy::component_status::STRATEGY).printer(&print::COMPONENT_STATUS),
+        namespaced("v1", "ConfigMap", "configmaps").short(&["cm"])
+            .strategy(&strategy::config_map::STRATEGY).printer(&print::CONFIG_MAP),
+        namespaced("v1", "Endpoints", "endpoints").short(&["ep"])
+            .strategy(&strategy::endpoints::ENDPOINTS).printer(&print::ENDPOINTS),
+        namespaced("v1", "Event", "events").short(&["ev"]).expires_after(EVENT_TTL)
+            .selectable(&["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"])
+            .strategy(&strategy::event::CORE).printer(&print::EVENT),
+        namespaced("v1", "LimitRange", "limitranges").short(&["limits"])
+            .strategy(&strategy::limit_range::STRATEGY),
+        cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status])
+            .selectable(&["status.phase"])
+            .strategy(&strategy::namespace::STRATEGY).printer(&print::NAMESPACE),
+        cluster("v1", "Node", "nodes").short(&["no"]).subresources(&[Proxy, Status])
+            .selectable(&["spec.unschedulable"])
+            .strategy(&strategy::node::STRATEGY).printer(&print::NODE),
+        namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).subresources(&[Status])
+            .strategy(&strategy::volume_claim::STRATEGY).printer(&print::PERSISTENT_VOLUME_CLAIM),
+        cluster("v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).subresources(&[Status])
+            .strategy(&strategy::volume::STRATEGY).printer(&print::PERSISTENT_VOLUME),
         namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status])
-            .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"]),
-        namespaced("v1", "PodTemplate", "podtemplates"),
+            .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
+            .strategy(&strategy::pod::STRATEGY).printer(&print::POD),
+        namespaced("v1", "PodTemplate", "podtemplates")
+            .strategy(&strategy::pod_template::STRATEGY).printer(&print::POD_TEMPLATE),
         namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status])
-            .selectable(&["status.replicas"]),
-        namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status]).strategy(&strategy::resource_quota::STRATEGY),
-        namespaced("v1", "Secret", "secrets").strategy(&strategy::secret::STRATEGY)
-            .selectable(&["type"]),
-        namespaced("v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).subresources(&[Token]).strategy(&strategy::service_account::STRATEGY),
-        namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status]).strategy(&strategy::service::STRATEGY)
-            .selectable(&["spec.clusterIP", "spec.type"]),
-        cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status]).strategy(&strategy::api_service::STRATEGY),
-        namespaced("apps/v1", "ControllerRevision", "controllerrevisions"),
-        namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status]),
-        namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status]),
-        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).strategy(&strategy::event::EVENTS)
-            .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"]),
+            .selectable(&["status.replicas"])
+            .strategy(&strategy::replica_set::REPLICATION_CONTROLLER).printer(&print::REPLICATION_CONTROLLER),
+        namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status])
+            .strategy(&strategy::resource_quota::STRATEGY).printer(&print::RESOURCE_QUOTA),
+        namespaced("v1", "Secret", "secrets")
+            .selectable(&["type"])
+            .strategy(&strategy::secret::STRATEGY).printer(&print::SECRET),
+        namespaced("v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).subresources(&[Token])
+            .strategy(&strategy::service_account::STRATEGY).printer(&print::SERVICE_ACCOUNT),
+        namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status])
+            .selectable(&["spec.clusterIP", "spec.type"])
+            .strategy(&strategy::service::STRATEGY).printer(&print::SERVICE),
+        cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status])
+            .strategy(&strategy::api_service::STRATEGY).printer(&print::API_SERVICE),
+        namespaced("apps/v1", "ControllerRevision", "controllerrevisions")
+            .strategy(&strategy::pod_template::CONTROLLER_REVISION).printer(&print::CONTROLLER_REVISION),
+        namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status])
+            .strategy(&strategy::daemon_set::STRATEGY).printer(&print::DAEMON_SET),
+        namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status])
+            .strategy(&strategy::deployment::STRATEGY).printer(&print::DEPLOYMENT),
+        namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status])
+            .strategy(&strategy::replica_set::STRATEGY).printer(&print::REPLICA_SET),
+        namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status])
+            .strategy(&strategy::stateful_set::STRATEGY).printer(&print::STATEFUL_SET),
+        namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL)
+            .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"])
+            .strategy(&strategy::event::EVENTS).printer(&print::EVENT),
         cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews").verbs(Verbs::CREATE_ONLY),
-        namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).strategy(&strategy::autoscaler::V2),
-        namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).strategy(&strategy::autoscaler::V1),
-        namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status]),
+        namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status])
+            .strategy(&strategy::autoscaler::V2).printer(&print::HORIZONTAL_POD_AUTOSCALER),
+        namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2")
+            .strategy(&strategy::autoscaler::V1).printer(&print::HORIZONTAL_POD_AUTOSCALER_V1),
+        namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status])
+            .printer(&print::CRON_JOB),
         namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status])
-            .selectable(&["status.successful"]),
-        cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status]).strategy(&strategy::certificate::STRATEGY)
-            .selectable(&["spec.signerName"]),
-        cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses").strategy(&strategy::ingress::INGRESS_CLASS),
-        namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status]).strategy(&strategy::ingress::INGRESS),
-        cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses").short(&["ip"]).strategy(&strategy::service_cidr::IP_ADDRESS),
-        namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies").short(&["netpol"]).strategy(&strategy::network_policy::STRATEGY),
-        cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs").subresources(&[Status]).strategy(&strategy::service_cidr::SERVICE_CIDR),
-        namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status]).strategy(&strategy::disruption_budget::STRATEGY),
-        cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings").strategy(&strategy::rbac::CLUSTER_ROLE_BINDING),
-        cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles").strategy(&strategy::rbac::CLUSTER_ROLE),
-        namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings").strategy(&strategy::rbac::ROLE_BINDING),
-        namespaced("rbac.authorization.k8s.io/v1", "Role", "roles").strategy(&strategy::rbac::ROLE),
-        cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers").strategy(&strategy::storage::CSI_DRIVER),
-        cluster("storage.k8s.io/v1", "CSINode", "csinodes").strategy(&strategy::storage::CSI_NODE),
-        namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities").strategy(&strategy::storage::CSI_STORAGE_CAPACITY),
-        cluster("storage.k8s.io/v1", "StorageClass", "storageclasses").short(&["sc"]).strategy(&strategy::storage::STORAGE_CLASS),
-        cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments").subresources(&[Status]).strategy(&strategy::storage::VOLUME_ATTACHMENT),
-        cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"]).strategy(&strategy::storage::VOLUME_ATTRIBUTES_CLASS),
-        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").categories(&["api-extensions"]).strategy(&strategy::admission_policy::MUTATING),
-        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").categories(&["api-extensions"]).strategy(&strategy::admission_policy::MUTATING_BINDING),
-        cluster("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations").categories(&["api-extensions"]).strategy(&strategy::webhook::MUTATING),
-        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies").categories(&["api-extensions"]).subresources(&[Status]).strategy(&strategy::admission_policy::VALIDATING),
-        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").categories(&["api-extensions"]).strategy(&strategy::admission_policy::VALIDATING_BINDING),
-        cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").categories(&["api-extensions"]).strategy(&strategy::webhook::VALIDATING),
-        cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status]).strategy(&strategy::custom_resource::STRATEGY),
-        cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"]).strategy(&strategy::priority_class::STRATEGY),
-        namespaced("coordination.k8s.io/v1", "Lease", "leases").strategy(&strategy::lease::STRATEGY),
-        cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses").strategy(&strategy::runtime_class::STRATEGY),
-        namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices").strategy(&strategy::endpoints::ENDPOINT_SLICE),
-        cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status]).strategy(&strategy::flow_control::FLOW_SCHEMA),
-        cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status]).strategy(&strategy::flow_control::PRIORITY_LEVEL),
-        cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses").strategy(&strategy::device::DEVICE_CLASS),
-        namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status]).strategy(&strategy::device::RESOURCE_CLAIM),
-        namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates").strategy(&strategy::device::RESOURCE_CLAIM_TEMPLATE),
-        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices").strategy(&strategy::resource_slice::STRATEGY)
-            .selectable(&["spec.nodeName", "spec.driver"]),
+            .selectable(&["status.successful"])
+            .printer(&print::JOB),
+        cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
+            .selectable(&["spec.signerName"])
+            .strategy(&strategy::certificate::STRATEGY).printer(&print::CERTIFICATE_SIGNING_REQUEST),
+        cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses")
+            .strategy(&strategy::ingress::INGRESS_CLASS).printer(&print::INGRESS_CLASS),
+        namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status])
+            .strategy(&strategy::ingress::INGRESS).printer(&print::INGRESS),
+        cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses").short(&["ip"])
+            .strategy(&strategy::service_cidr::IP_ADDRESS).printer(&print::IP_ADDRESS),
+        namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies").short(&["netpol"])
+            .strategy(&strategy::network_policy::STRATEGY).printer(&print::NETWORK_POLICY),
+        cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs").subresources(&[Status])
+            .strategy(&strategy::service_cidr::SERVICE_CIDR).printer(&print::SERVICE_CIDR),
+        namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status])
+            .strategy(&strategy::disruption_budget::STRATEGY).printer(&print::POD_DISRUPTION_BUDGET),
+        cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings")
+            .strategy(&strategy::rbac::CLUSTER_ROLE_BINDING).printer(&print::ROLE_BINDING),
+        cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles")
+            .strategy(&strategy::rbac::CLUSTER_ROLE),
+        namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+            .strategy(&strategy::rbac::ROLE_BINDING).printer(&print::ROLE_BINDING),
+        namespaced("rbac.authorization.k8s.io/v1", "Role", "roles")
+            .strategy(&strategy::rbac::ROLE),
+        cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers")
+            .strategy(&strategy::storage::CSI_DRIVER).printer(&print::CSI_DRIVER),
+        cluster("storage.k8s.io/v1", "CSINode", "csinodes")
+            .strategy(&strategy::storage::CSI_NODE).printer(&print::CSI_NODE),
+        namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities")
+            .strategy(&strategy::storage::CSI_STORAGE_CAPACITY),
+        cluster("storage.k8s.io/v1", "StorageClass", "storageclasses").short(&["sc"])
+            .strategy(&strategy::storage::STORAGE_CLASS).printer(&print::STORAGE_CLASS),
+        cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments").subresources(&[Status])
+            .strategy(&strategy::storage::VOLUME_ATTACHMENT).printer(&print::VOLUME_ATTACHMENT),
+        cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"])
+            .strategy(&strategy::storage::VOLUME_ATTRIBUTES_CLASS).printer(&print::VOLUME_ATTRIBUTES_CLASS),
+        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").categories(&["api-extensions"])
+            .strategy(&strategy::admission_policy::MUTATING).printer(&print::MUTATING_ADMISSION_POLICY),
+        cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").categories(&["api-extensions"])
+            .strategy(&strategy::admission_policy::MUTATING_BINDING).printer(&print::ADMISSION_POLICY_BINDING),
+        cluster("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations").categories(&["api-extensions"])
+            .strategy(&strategy::webhook::MUTATING).printer(&print::WEBHOOK_CONFIGURATION),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies").categories(&["api-extensions"]).subresources(&[Status])
+            .strategy(&strategy::admission_policy::VALIDATING).printer(&print::VALIDATING_ADMISSION_POLICY),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").categories(&["api-extensions"])
+            .strategy(&strategy::admission_policy::VALIDATING_BINDING).printer(&print::ADMISSION_POLICY_BINDING),
+        cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").categories(&["api-extensions"])
+            .strategy(&strategy::webhook::VALIDATING).printer(&print::WEBHOOK_CONFIGURATION),
+        cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status])
+            .strategy(&strategy::custom_resource::STRATEGY),
+        cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"])
+            .strategy(&strategy::priority_class::STRATEGY).printer(&print::PRIORITY_CLASS),
+        namespaced("coordination.k8s.io/v1", "Lease", "leases")
+            .strategy(&strategy::lease::STRATEGY).printer(&print::LEASE),
+        cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses")
+            .strategy(&strategy::runtime_class::STRATEGY).printer(&print::RUNTIME_CLASS),
+        namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+            .strategy(&strategy::endpoints::ENDPOINT_SLICE).printer(&print::ENDPOINT_SLICE),
+        cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status])
+            .strategy(&strategy::flow_control::FLOW_SCHEMA).printer(&print::FLOW_SCHEMA),
+        cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status])
+            .strategy(&strategy::flow_control::PRIORITY_LEVEL).printer(&print::PRIORITY_LEVEL),
+        cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
+            .strategy(&strategy::device::DEVICE_CLASS).printer(&print::DEVICE_CLASS),
+        namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status])
+            .strategy(&strategy::device::RESOURCE_CLAIM).printer(&print::RESOURCE_CLAIM),
+        namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+            .strategy(&strategy::device::RESOURCE_CLAIM_TEMPLATE).printer(&print::RESOURCE_CLAIM_TEMPLATE),
+        cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
+            .selectable(&["spec.nodeName", "spec.driver"])
+            .strategy(&strategy::resource_slice::STRATEGY).printer(&print::RESOURCE_SLICE),
     ]
 }
 

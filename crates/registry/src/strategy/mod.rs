@@ -8,14 +8,18 @@
 pub mod address;
 pub mod admission_policy;
 pub mod api_service;
+pub mod at;
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
+mod claim;
 pub mod component_status;
 pub mod config_map;
 pub mod custom_resource;
 pub mod custom_resource_schema;
 pub mod custom_resource_version;
+pub mod daemon_set;
+pub mod deployment;
 pub mod device;
 pub mod disruption_budget;
 pub mod endpoints;
@@ -31,8 +35,11 @@ pub mod network_policy;
 pub mod node;
 pub mod node_selector;
 pub mod place;
+pub mod pod;
+pub mod pod_template;
 pub mod priority_class;
 pub mod rbac;
+pub mod replica_set;
 pub mod resource_name;
 pub mod resource_quota;
 pub mod resource_slice;
@@ -42,10 +49,12 @@ pub mod service;
 pub mod service_account;
 pub mod service_change;
 pub mod service_cidr;
+pub mod stateful_set;
 pub mod storage;
 pub mod volume;
 pub mod volume_claim;
 pub mod webhook;
+mod workload;
 
 use object::field::Errors;
 use object::{Value, name};
@@ -67,6 +76,8 @@ pub struct Strategy {
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
     /// What is allowed and unwise.
     pub warn: Option<Warn>,
+    /// How many seconds an object lives on once it is deleted, given what was asked for.
+    pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether an update may leave out the resource version.
@@ -83,10 +94,14 @@ pub const PLAIN: Strategy = Strategy {
     validate: None,
     validate_status: None,
     warn: None,
+    grace: None,
     generation: false,
     unconditional_update: true,
     create_on_update: false,
 };
+
+#[cfg(test)]
+mod check;
 
 #[cfg(test)]
 mod tests {

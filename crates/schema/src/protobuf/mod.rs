@@ -90,6 +90,20 @@ pub fn encode(schema: &Schema, node: NodeId, value: &Value) -> Result<Vec<u8>, P
     Ok(writer.0)
 }
 
+/// An event of a watch: not in an envelope itself, around an object that is.
+pub fn watch_event(kind: &str, object: &[u8]) -> Vec<u8> {
+    let mut writer = Writer(Vec::with_capacity(object.len() + 32));
+    writer.bytes(1, kind.as_bytes());
+    let raw = writer.message(2, |raw| {
+        raw.bytes(1, object);
+        Ok::<_, std::convert::Infallible>(())
+    });
+    match raw {
+        Ok(()) => writer.0,
+        Err(never) => match never {},
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

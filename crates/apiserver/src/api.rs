@@ -1,0 +1,60 @@
+//! The API itself, without a transport: one request in, one response out. HTTP connections and in-process clients
+//! both come through here.
+
+use crate::authn::Authentication;
+use crate::authorization::Authorization;
+use crate::flow::Flow;
+use crate::metrics::Metrics;
+use crate::openapi::Documents;
+use ambient::Ambient;
+use registry::Registry;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A handle; clones are the same API.
+#[derive(Clone, Debug)]
+pub struct Api(Arc<Shared>);
+
+#[derive(Debug)]
+pub struct Shared {
+    pub registry: Registry,
+    pub ambient: Ambient,
+    pub metrics: Metrics,
+    pub(crate) authentication: Authentication,
+    pub(crate) authorization: Authorization,
+    pub(crate) flow: Flow,
+    pub(crate) documents: Documents,
+    /// Where clients reach this server: `127.0.0.1:6443`.
+    pub(crate) address: String,
+}
+
+impl Deref for Api {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Api {
+    pub fn new(
+        registry: Registry,
+        ambient: Ambient,
+        authentication: Authentication,
+        authorization: Authorization,
+        address: String,
+    ) -> Self {
+        let started = std::time::Duration::from_millis(ambient.clock.wall().0);
+        let api = Api(Arc::new(Shared {
+            registry,
+            metrics: Metrics::new(started),
+            authentication,
+            authorization,
+            flow: Flow::default(),
+            documents: Documents::default(),
+            address,
+            ambient,
+        }));
+        api.authorization.start(&api);
+        api
+    }
+}

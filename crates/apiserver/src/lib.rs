@@ -1,0 +1,44 @@
+//! The API over HTTPS: who asks, may they, what do they ask, and the answer.
+//!
+//! One way for every request ([`pipeline`]), one file per verb, no handler per resource. What a kind is particular
+//! about stands in its row in `registry`.
+
+mod admission;
+mod api;
+mod authn;
+mod authorization;
+mod body;
+mod bootstrap;
+mod compress;
+mod context;
+mod decode;
+mod flow;
+mod identity;
+mod local;
+mod media;
+mod metrics;
+mod naming;
+mod openapi;
+mod options;
+mod other;
+mod ownership;
+mod pipeline;
+pub mod pki;
+mod render;
+mod request;
+mod server;
+mod special;
+mod table;
+mod verbs;
+mod write;
+
+pub use api::Api;
+pub use authn::Authentication;
+pub use authorization::Authorization;
+pub use authz::User;
+pub use body::Body;
+pub use bootstrap::bootstrap;
+pub use identity::user;
+pub use local::Local;
+pub use pipeline::Peer;
+pub use server::{Tls, serve};

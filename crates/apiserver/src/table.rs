@@ -1,0 +1,58 @@
+//! Tables: objects as rows of cells, printed by the server so that clients need not know the kinds.
+
+use crate::render::partial;
+use object::{Value, json};
+use registry::Resource;
+
+/// What rows carry of their objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    pub fn parse(text: Option<&str>) -> Option<Self> {
+        match text {
+            None | Some("Metadata") => Some(Include::Metadata),
+            Some("None") => Some(Include::None),
+            Some("Object") => Some(Include::Object),
+            Some(_) => None,
+        }
+    }
+}
+
+/// A table of objects. In a watch only the first one says what its columns are.
+pub fn table(
+    resource: &Resource,
+    metadata: Value,
+    objects: impl IntoIterator<Item = Value>,
+    include: Include,
+    now: i64,
+    with_columns: bool,
+) -> Value {
+    let rows = objects.into_iter().map(|object| {
+        let cells = (resource.printer.cells)(&object, now);
+        let object = match include {
+            Include::None => Value::Null,
+            Include::Metadata => partial(&object),
+            Include::Object => object,
+        };
+        json!({ "cells": cells, "object": object })
+    });
+    let rows: Vec<Value> = rows.collect();
+    let columns = with_columns.then(|| {
+        let column = |column: &registry::print::Column| {
+            json!({
+                "name": column.name, "type": column.kind, "format": column.format,
+                "description": column.description, "priority": column.priority,
+            })
+        };
+        resource.printer.columns.iter().map(column).collect::<Vec<_>>()
+    });
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns.unwrap_or_default(), "rows": rows,
+    })
+}

@@ -1,0 +1,224 @@
+//! `patch`: an object is changed by a patch of one of four kinds. The patch is worked out on what is there now, and
+//! again if that has changed before the result could be stored.
+
+use crate::body::Body;
+use crate::context::Context;
+use crate::decode::{self, Decoded};
+use crate::options::{FieldValidation, Options};
+use crate::ownership;
+use crate::write::{self, Edited};
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use object::field::{Error, Path};
+use object::{ApiError, Edit, Reason, Value, View};
+use schema::apply::{ApplyError, Managers};
+use schema::patch::{PatchError, json_patch, merge_patch, strategic_merge_patch};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Kind {
+    fn of(content_type: &str) -> Option<Self> {
+        match content_type {
+            "application/json-patch+json" => Some(Kind::Json),
+            "application/merge-patch+json" => Some(Kind::Merge),
+            "application/strategic-merge-patch+json" => Some(Kind::Strategic),
+            "application/apply-patch+yaml" => Some(Kind::Apply),
+            _ => None,
+        }
+    }
+}
+
+const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+
+pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError> {
+    let kind = kind_of(ctx)?;
+    let options = Options::parse(&ctx.query, "PatchOptions")?;
+    check_options(kind, &options)?;
+    if kind == Kind::Apply {
+        return apply(ctx, &options, &body).await;
+    }
+    let Decoded { value: patch, mistakes } = decode::parse(crate::media::Format::Json, &body)?;
+    let mut edit = |old: &Value| {
+        let mut value = old.clone();
+        ctx.viewer.serve(&mut value);
+        patched(ctx, kind, &mut value, &patch)?;
+        finish(ctx, options.validation, value, &mistakes)
+    };
+    let stored = write::update(ctx, &options, &mut edit).await?;
+    Ok(super::stored(ctx, StatusCode::OK, stored))
+}
+
+fn check_options(kind: Kind, options: &Options) -> Result<(), ApiError> {
+    let error = match kind {
+        Kind::Apply if options.manager.is_empty() => {
+            Error::required(&Path::new("fieldManager"), "is required for apply patch")
+        }
+        Kind::Apply => return Ok(()),
+        _ if options.force.is_some() => {
+            Error::forbidden(&Path::new("force"), "may not be specified for non-apply patch")
+        }
+        _ => return Ok(()),
+    };
+    Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]))
+}
+
+/// Applies the patch of a request to a value of a built-in type that is not that of the resource.
+pub(crate) fn patch_value(ctx: &Context, schema_type: &str, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
+    let refused = |error: PatchError| patch_error(ctx, &error);
+    let node = schema::builtin().named(schema_type);
+    let node = node.ok_or_else(|| ApiError::internal(format!("there is no type {schema_type}")))?;
+    match kind_of(ctx)? {
+        Kind::Json => json_patch(value, patch).map_err(refused)?,
+        Kind::Merge | Kind::Apply => merge_patch(value, patch.clone()),
+        Kind::Strategic => {
+            strategic_merge_patch(schema::builtin(), node, value, patch.clone()).map_err(refused)?;
+        }
+    }
+    schema::conform(schema::builtin(), node, value).map_err(ApiError::bad_request_from)?;
+    Ok(())
+}
+
+fn kind_of(ctx: &Context) -> Result<Kind, ApiError> {
+    let content_type = ctx.header(header::CONTENT_TYPE).unwrap_or_default();
+    Kind::of(content_type.split(';').next().unwrap_or_default().trim()).ok_or_else(|| {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {SUPPORTED}");
+        ApiError::new(Reason::UnsupportedMediaType, message)
+    })
+}
+
+fn patched(ctx: &Context, kind: Kind, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
+    let resource = &ctx.resource;
+    let refused = |error: PatchError| patch_error(ctx, &error);
+    match kind {
+        Kind::Json => json_patch(value, patch).map_err(refused),
+        Kind::Merge if !patch.is_object() => Err(ApiError::bad_request("a merge patch must be an object")),
+        Kind::Merge => {
+            merge_patch(value, patch.clone());
+            Ok(())
+        }
+        Kind::Strategic if matches!(resource.schema, registry::SchemaRef::Custom(_)) => {
+            let message = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            Err(ApiError::new(Reason::UnsupportedMediaType, message))
+        }
+        Kind::Strategic => {
+            strategic_merge_patch(resource.schema(), resource.node, value, patch.clone()).map_err(refused)
+        }
+        Kind::Apply => Ok(()),
+    }
+}
+
+fn patch_error(ctx: &Context, error: &PatchError) -> ApiError {
+    match error {
+        PatchError::TooLarge(_) => ApiError::new(Reason::RequestEntityTooLarge, error.to_string()),
+        PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
+        PatchError::Unprocessable(_) => ApiError::new(Reason::Invalid, error.to_string()).with_object(
+            &ctx.resource.group,
+            &ctx.resource.kind,
+            &ctx.target.name,
+        ),
+    }
+}
+
+/// Makes the result of a patch an object again.
+fn finish(ctx: &Context, validation: FieldValidation, value: Value, mistakes: &[String]) -> Result<Edited, ApiError> {
+    let resource = &ctx.resource;
+    let mut decoded = Decoded { value, mistakes: mistakes.to_vec() };
+    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
+        if decoded.value.text(field) != expected {
+            return Err(ApiError::bad_request(format!("a patch may not change the {field} of an object")));
+        }
+    }
+    decode::conform(resource.schema(), resource.node, &resource.api_version(), &resource.kind, &mut decoded)?;
+    let mut value = ctx.accept(decoded, validation)?;
+    ctx.check_place(&mut value)?;
+    ctx.to_hub(&mut value);
+    Ok(Edited { value, managers: None })
+}
+
+/// Server-side apply. What is not there yet is created.
+async fn apply(ctx: &Context, options: &Options, body: &[u8]) -> Result<Response<Body>, ApiError> {
+    let applied = read_applied(ctx, options, body)?;
+    let mut edit = |old: &Value| applied_to(ctx, options, Some(old), &applied);
+    match write::update(ctx, options, &mut edit).await {
+        Err(error) if error.reason() == Reason::NotFound && ctx.target.subresource.is_empty() => {
+            if !applied.at("metadata").text("uid").is_empty() {
+                return Err(ctx.conflict(
+                    &ctx.target.name,
+                    "uid mismatch: the provided object specified uid, and no existing object was found",
+                ));
+            }
+            let edited = applied_to(ctx, options, None, &applied)?;
+            let stored = write::create(ctx, options, edited).await?;
+            Ok(super::stored(ctx, StatusCode::CREATED, stored))
+        }
+        stored => Ok(super::stored(ctx, StatusCode::OK, stored?)),
+    }
+}
+
+/// What is applied: partial, so it conforms to the schema but has no defaults.
+fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, ApiError> {
+    let resource = &ctx.resource;
+    // JSON is YAML, and parsing it as JSON tells which fields are there twice.
+    let mut decoded = match object::json::parse_strictly(body) {
+        Ok((value, twice)) => {
+            Decoded { value, mistakes: twice.iter().map(|field| format!("duplicate field {field:?}")).collect() }
+        }
+        Err(object::json::InvalidJson::TooDeep) => {
+            return Err(ApiError::bad_request(object::json::InvalidJson::TooDeep.to_string()));
+        }
+        Err(_) => Decoded { value: decode::parse_yaml(body)?, mistakes: Vec::new() },
+    };
+    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
+        let found = decoded.value.text(field);
+        if found != expected {
+            let message = match found {
+                "" => format!("invalid object type: Object '{field}' is missing"),
+                found => format!("the {field} in the data ({found}) does not match the expected one ({expected})"),
+            };
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    decode::conform(resource.schema(), resource.node, &resource.api_version(), &resource.kind, &mut decoded)?;
+    let mut value = ctx.accept(decoded, options.validation)?;
+    ctx.check_place(&mut value)?;
+    if ctx.viewer.is_converted() {
+        resource.to_stored(&mut value);
+    }
+    Ok(value)
+}
+
+fn applied_to(ctx: &Context, options: &Options, live: Option<&Value>, applied: &Value) -> Result<Edited, ApiError> {
+    let stored = live.and_then(|live| live.at("metadata").get("managedFields"));
+    let managers = Managers::decode(stored).unwrap_or_default();
+    let force = options.force.unwrap_or(false);
+    let result = ownership::deciding(ctx, options, |kind, author| {
+        schema::apply::apply(kind, author, live, applied, managers, force)
+    });
+    let (mut value, managers) = result.map_err(|error| apply_error(ctx, error))?;
+    let mut decoded = Decoded { value, mistakes: Vec::new() };
+    decode::conform(ctx.hub.schema(), ctx.hub.node, &ctx.hub.api_version(), &ctx.hub.kind, &mut decoded)?;
+    value = decoded.value;
+    // The resource version is the client's to insist on, not a field to merge.
+    let insisted = applied.at("metadata").text("resourceVersion");
+    let current = live.map_or("", |live| live.at("metadata").text("resourceVersion"));
+    value.object_or_new("metadata").set("resourceVersion", if insisted.is_empty() { current } else { insisted });
+    crate::context::complete(&ctx.hub, &mut value);
+    Ok(Edited { value, managers: Some(managers) })
+}
+
+fn apply_error(ctx: &Context, error: ApplyError) -> ApiError {
+    match error {
+        ApplyError::BadRequest(message) => ApiError::bad_request(message),
+        ApplyError::Invalid(message) => ApiError::internal(message),
+        ApplyError::Conflicts(conflicts) => {
+            conflicts.to_api_error().with_object(&ctx.resource.group, &ctx.resource.plural, &ctx.target.name)
+        }
+    }
+}

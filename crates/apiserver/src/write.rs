@@ -1,0 +1,337 @@
+//! The one way objects are written: create and update, whatever verb or subresource asks for it.
+//!
+//! The order is the same for every kind: defaults, managed fields, mutating admission, prepare, validate, validating
+//! admission, commit. A commit carries what it was decided on; where that has changed meanwhile, everything is decided
+//! again on what is there now.
+
+use crate::admission::{self, Operation, Review};
+use crate::context::{Context, complete};
+use crate::options::Options;
+use crate::{naming, ownership};
+use bytes::Bytes;
+use object::field::{Error, Errors, Path};
+use object::{ApiError, Edit, Map, Value, View};
+use registry::strategy::metadata;
+use registry::{Committed, Object, Write};
+use schema::apply::Managers;
+use std::sync::Arc;
+
+/// So often a generated name is tried that is taken already.
+const MAX_NAME_ATTEMPTS: usize = 8;
+/// So often a write is decided again because somebody else was faster.
+const MAX_ATTEMPTS: usize = 64;
+
+/// What a write led to.
+#[derive(Debug)]
+pub(crate) enum Stored {
+    Object(Arc<Object>),
+    /// What would be stored, were it not a dry run.
+    Dry(Value),
+}
+
+/// An object to be stored in place of another, in the version that is stored.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    pub(crate) value: Value,
+    /// The owners of its fields where apply has decided them.
+    pub(crate) managers: Option<Managers>,
+}
+
+/// Stores a new object, which has its defaults and is in the stored version.
+pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> Result<Stored, ApiError> {
+    let generated = edited.value.at("metadata").text("name").is_empty();
+    let mut names_tried = 0;
+    for _ in 0..MAX_ATTEMPTS {
+        let mut new = edited.value.clone();
+        stamp(ctx, &mut new);
+        let managers = match &edited.managers {
+            Some(managers) => Some(managers.clone()),
+            None => ownership::after_create(ctx, options, &new),
+        };
+        ownership::record(&mut new, managers.as_ref());
+        let mut writes = Vec::new();
+        admission::mutate(&mut Review::new(ctx, Operation::Create, &mut new, None, options.dry_run))?;
+        ctx.check_place(&mut new)?;
+        prepare(ctx, &mut new, None);
+        validate(ctx, &new, None)?;
+        let review = Review::new(ctx, Operation::Create, &mut new, None, options.dry_run);
+        admission::validate(&mut review.with_writes(&mut writes))?;
+        if options.dry_run {
+            return Ok(Stored::Dry(new));
+        }
+        let name = new.at("metadata").text("name").to_owned();
+        let key = ctx.hub.key(new.at("metadata").text("namespace"), &name);
+        let body = encode(ctx, &new);
+        writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
+        match ctx.api.registry.commit(&writes).await? {
+            Committed::At(revision) => return Ok(Stored::Object(object_at(key, revision, body)?)),
+            Committed::Conflict(current) if current.first().is_some_and(Option::is_some) => {
+                names_tried += 1;
+                if !generated || names_tried == MAX_NAME_ATTEMPTS {
+                    return Err(already_exists(ctx, &name, generated));
+                }
+            }
+            Committed::Conflict(_) => {}
+        }
+    }
+    Err(too_contended(ctx))
+}
+
+fn already_exists(ctx: &Context, name: &str, generated: bool) -> ApiError {
+    let error = ApiError::already_exists(&ctx.resource.group, &ctx.resource.plural, name);
+    if generated { error.with_retry_after(1) } else { error }
+}
+
+/// How an update names what it wants.
+pub(crate) type Editor<'a> = dyn FnMut(&Value) -> Result<Edited, ApiError> + Send + 'a;
+
+/// Replaces an object by what `edit` makes of it. The edit is asked again if the object has changed meanwhile.
+///
+/// `edit` sees and returns the stored version, resource version included. If it returns another resource version than
+/// it was given, the client insists on that one.
+pub(crate) async fn update(ctx: &Context, options: &Options, edit: &mut Editor<'_>) -> Result<Stored, ApiError> {
+    let key = ctx.hub.key(&ctx.target.namespace, &ctx.target.name);
+    let mut current = ctx.api.registry.get(&key).await?;
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(object) = current else { return Err(ctx.not_found()) };
+        let old = object.decode();
+        let edited = edit(&old)?;
+        match replace(ctx, options, &object, &old, edited).await? {
+            Replaced::Stored(stored) => return Ok(stored),
+            Replaced::Changed(now) => current = now,
+        }
+    }
+    Err(too_contended(ctx))
+}
+
+enum Replaced {
+    Stored(Stored),
+    /// Somebody else was faster: this is what is there now.
+    Changed(Option<Arc<Object>>),
+}
+
+async fn replace(
+    ctx: &Context,
+    options: &Options,
+    object: &Arc<Object>,
+    old: &Value,
+    edited: Edited,
+) -> Result<Replaced, ApiError> {
+    let Edited { value: mut new, managers } = edited;
+    check_preconditions(ctx, &new, old)?;
+    carry_over(ctx, &mut new, old);
+    let managers = match managers {
+        Some(managers) => Some(managers),
+        None => ownership::after_update(ctx, options, old, &new),
+    };
+    ownership::record(&mut new, managers.as_ref());
+    let mut writes = Vec::new();
+    admission::mutate(&mut Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run))?;
+    prepare(ctx, &mut new, Some(old));
+    validate(ctx, &new, Some(old))?;
+    let review = Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run);
+    admission::validate(&mut review.with_writes(&mut writes))?;
+
+    if options.dry_run {
+        return Ok(Replaced::Stored(Stored::Dry(new)));
+    }
+    let body = encode(ctx, &new);
+    if body == object.body() && writes.is_empty() {
+        return Ok(Replaced::Stored(Stored::Object(object.clone())));
+    }
+    let gone = is_finished(&new);
+    let write = Write {
+        key: object.key.clone(),
+        expected: Some(object.revision),
+        body: (!gone).then(|| body.clone()),
+        ttl: ctx.hub.ttl,
+    };
+    if gone {
+        let mut last = new.clone();
+        let mut review = Review::new(ctx, Operation::Delete, &mut last, Some(&new), false).with_writes(&mut writes);
+        admission::release(&mut review)?;
+    }
+    writes.insert(0, write);
+    Ok(match ctx.api.registry.commit(&writes).await? {
+        Committed::At(revision) => Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?)),
+        Committed::Conflict(current) => Replaced::Changed(current.into_iter().next().flatten()),
+    })
+}
+
+/// Whether an object that is being deleted waits for nothing more.
+pub(crate) fn is_finished(object: &Value) -> bool {
+    let metadata = object.at("metadata");
+    metadata.has("deletionTimestamp")
+        && metadata.items("finalizers").is_empty()
+        && metadata.int("deletionGracePeriodSeconds").unwrap_or(0) == 0
+        && !(object.text("kind") == "Namespace" && !object.at("spec").items("finalizers").is_empty())
+}
+
+pub(crate) fn object_at(key: Bytes, revision: store::Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
+    Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
+}
+
+pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
+    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    registry::encode(&ctx.hub.stored_as, &ctx.hub.kind, value.as_object().unwrap_or(&EMPTY))
+}
+
+pub(crate) fn too_contended(ctx: &Context) -> ApiError {
+    ctx.conflict(
+        &ctx.target.name,
+        "the object has been modified; please apply your changes to the latest version and try again",
+    )
+}
+
+/// The system's part of the metadata of a new object.
+fn stamp(ctx: &Context, new: &mut Value) {
+    let metadata = new.object_or_new("metadata");
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
+        metadata.remove(field);
+    }
+    metadata.set("creationTimestamp", ctx.now());
+    metadata.set("uid", naming::uid(&ctx.api.ambient.random));
+    if metadata.text("name").is_empty() && !metadata.text("generateName").is_empty() {
+        let name = naming::generate(metadata.text("generateName"), &ctx.api.ambient.random);
+        metadata.set("name", name);
+    }
+    if ctx.hub.strategy.generation {
+        metadata.set("generation", 1);
+    }
+    if ctx.hub.subresource("status").is_some() && new.has("status") {
+        new.remove("status");
+        complete(&ctx.hub, new);
+    }
+}
+
+fn check_preconditions(ctx: &Context, new: &Value, old: &Value) -> Result<(), ApiError> {
+    let (new, old) = (new.at("metadata"), old.at("metadata"));
+    let name = old.text("name");
+    match (new.text("uid"), old.text("uid")) {
+        ("", _) => {}
+        (asked, found) if asked == found => {}
+        (asked, found) => {
+            let cause = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
+            return Err(ctx.conflict(name, &cause));
+        }
+    }
+    match new.text("resourceVersion") {
+        "" if ctx.hub.strategy.unconditional_update || ctx.info.verb != "update" => Ok(()),
+        "" => {
+            let path = Path::new("metadata").child("resourceVersion");
+            let error = Error::invalid(&path, "", "must be specified for an update");
+            Err(ApiError::invalid(&ctx.resource.group, &ctx.resource.kind, name, &[error]))
+        }
+        asked if asked == old.text("resourceVersion") => Ok(()),
+        asked if asked.parse::<u64>().is_err() => {
+            let path = Path::new("metadata").child("resourceVersion");
+            let error = Error::invalid(&path, asked, "must be an unsigned integer");
+            Err(ApiError::invalid(&ctx.resource.group, &ctx.resource.kind, name, &[error]))
+        }
+        _ => Err(too_contended(ctx)),
+    }
+}
+
+/// What an update cannot change stays: the system's metadata, and whatever the subresource is not about.
+fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
+    let (metadata, before) = (new.object_or_new("metadata"), old.at("metadata"));
+    const SYSTEM: [&str; 7] = [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ];
+    for field in SYSTEM {
+        keep(metadata, before, field);
+    }
+    match ctx.target.subresource.as_str() {
+        "status" => {
+            ["ownerReferences", "finalizers"].into_iter().for_each(|field| keep(metadata, before, field));
+            let others: Vec<String> = new.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+            let before = old.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+            for field in others.into_iter().chain(before) {
+                if !matches!(field.as_str(), "status" | "metadata" | "kind" | "apiVersion") {
+                    keep(new, old, &field);
+                }
+            }
+        }
+        "" if ctx.hub.subresource("status").is_some() => keep(new, old, "status"),
+        _ => {}
+    }
+}
+
+fn keep(new: &mut Value, old: &Value, field: &str) {
+    match old.at(field) {
+        Value::Null => drop(new.remove(field)),
+        value => new.set(field, value.clone()),
+    }
+}
+
+fn prepare(ctx: &Context, new: &mut Value, old: Option<&Value>) {
+    if ctx.target.subresource.is_empty()
+        && let Some(prepare) = ctx.hub.strategy.prepare
+    {
+        prepare(new, old);
+    }
+    if let Some(old) = old
+        && ctx.hub.strategy.generation
+        && differs_in_substance(new, old)
+    {
+        let generation = old.at("metadata").int("generation").unwrap_or(0) + 1;
+        new.object_or_new("metadata").set("generation", generation);
+    }
+}
+
+/// Whether anything has changed that is neither metadata nor status.
+fn differs_in_substance(new: &Value, old: &Value) -> bool {
+    let substance = |value: &Value, name: &str| match name {
+        "metadata" | "status" | "kind" | "apiVersion" => None,
+        name => value.get(name).filter(|value| !value.is_null()).cloned(),
+    };
+    let (Some(new_fields), Some(old_fields)) = (new.as_object(), old.as_object()) else { return false };
+    new_fields.keys().chain(old_fields.keys()).any(|name| match name.as_str() {
+        "metadata" | "status" | "kind" | "apiVersion" => false,
+        name => new.get(name) != old.get(name) && substance(new, name) != substance(old, name),
+    })
+}
+
+fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let mut errors = Errors::new();
+    let strategy = ctx.hub.strategy;
+    let path = Path::new("metadata");
+    metadata::validate(
+        new.at("metadata"),
+        ctx.hub.is_namespaced(),
+        strategy.name,
+        old.map(|old| old.at("metadata")),
+        &path,
+        &mut errors,
+    );
+    match (ctx.target.subresource.as_str(), old) {
+        ("status", Some(old)) => {
+            if let Some(validate) = strategy.validate_status {
+                validate(new, old, &mut errors);
+            }
+        }
+        ("", old) => {
+            if let Some(validate) = strategy.validate {
+                validate(new, old, &mut errors);
+            }
+            if let Some(warn) = strategy.warn {
+                warn(new, old).into_iter().for_each(|warning| ctx.warn(warning));
+            }
+        }
+        _ => {}
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = match new.at("metadata").text("name") {
+        "" => new.at("metadata").text("generateName"),
+        name => name,
+    };
+    Err(ApiError::invalid(&ctx.hub.group, &ctx.hub.kind, name, &errors))
+}

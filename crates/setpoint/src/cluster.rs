@@ -1,0 +1,179 @@
+//! Wiring: store, registry, API, listener.
+
+use crate::kubeconfig;
+use ambient::Ambient;
+use anyhow::Context;
+use apiserver::pki::Authority;
+use apiserver::{Api, Authentication, Authorization, Tls};
+use bytes::Bytes;
+use registry::{Plain, Registry};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Etcd, EtcdOptions, Memory, Retention, Sqlite, SqliteOptions, Store};
+use tokio::net::TcpListener;
+
+/// Where objects are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreChoice {
+    Sqlite,
+    Memory,
+    Etcd(Vec<String>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub data_dir: PathBuf,
+    pub listen: SocketAddr,
+    /// Where the administrator's credentials are written.
+    pub kubeconfig: PathBuf,
+    pub store: StoreChoice,
+}
+
+/// A cluster that runs.
+#[derive(Debug)]
+pub struct Cluster {
+    pub api: Api,
+    /// What is listened on; the port is the real one where the system chose it.
+    pub address: SocketAddr,
+    pub kubeconfig: PathBuf,
+    /// The authority of the cluster, as PEM.
+    pub authority: Arc<Authority>,
+    ambient: Ambient,
+    /// The store is closed after everything that uses it.
+    store_ambient: Ambient,
+    store: Arc<dyn Store>,
+}
+
+/// The range services get their addresses from, and the first of them: the API itself.
+const API_SERVICE_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 96, 0, 1));
+
+impl Cluster {
+    /// Starts everything; `progress` is told what is going on.
+    pub async fn start(options: &Options, ambient: Ambient, progress: impl Fn(&str)) -> anyhow::Result<Self> {
+        make_private_dir(&options.data_dir)?;
+        let pki = options.data_dir.join("pki");
+        make_private_dir(&pki)?;
+        let now = Duration::from_millis(ambient.clock.wall().0);
+        let authority = Arc::new(Authority::open(&pki, now).context("the cluster's certificate authority")?);
+
+        progress("opening the store");
+        let store_ambient = Ambient { tasks: ambient::Tasks::new(), ..ambient.clone() };
+        let store = open_store(options, &store_ambient).await?;
+        let registry = Registry::start(store.clone(), Arc::new(Plain), &ambient).await.context("reading the store")?;
+        let objects: usize = registry.cache.counts().iter().map(|(_, count)| count).sum();
+        progress(&format!("{objects} objects at revision {}", registry.cache.revision()));
+
+        let listener = TcpListener::bind(options.listen).await;
+        let listener =
+            listener.with_context(|| format!("listening on {}; choose another with --listen", options.listen))?;
+        let address = listener.local_addr().context("the address that is listened on")?;
+        let serving = authority.serving(&names(), &addresses(address), now)?;
+        let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
+        let tls = Arc::new(tls);
+        let api = Api::new(
+            registry,
+            ambient.clone(),
+            Authentication::default(),
+            Authorization::default(),
+            address.to_string(),
+        );
+        renew(&ambient, authority.clone(), tls.clone(), address);
+        ambient.tasks.spawn("listener", apiserver::serve(api.clone(), listener, tls));
+
+        progress("making what every cluster has");
+        apiserver::bootstrap(&api).await.context("setting the cluster up")?;
+        let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
+        kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;
+        let kubeconfig = options.kubeconfig.clone();
+        Ok(Cluster { api, address, kubeconfig, authority, ambient, store_ambient, store })
+    }
+
+    /// Resolves with the cause when the cluster cannot go on.
+    pub async fn failed(&self) -> store::Error {
+        self.store.failed().await
+    }
+
+    /// Answers what is being asked, refuses the rest, and closes the store.
+    pub async fn stop(self) {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        if tokio::time::timeout(PATIENCE, self.ambient.tasks.stop()).await.is_err() {
+            tracing::warn!("some requests did not end in time");
+        }
+        self.store.close().await;
+        self.store_ambient.tasks.stop().await;
+    }
+}
+
+fn server_url(address: SocketAddr) -> String {
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+        ip => ip,
+    };
+    format!("https://{}", SocketAddr::new(host, address.port()))
+}
+
+async fn open_store(options: &Options, ambient: &Ambient) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(match &options.store {
+        StoreChoice::Memory => Arc::new(Memory::new(ambient, Retention::default())),
+        StoreChoice::Sqlite => {
+            Arc::new(Sqlite::open(ambient, SqliteOptions::new(options.data_dir.join("store"))).await?)
+        }
+        StoreChoice::Etcd(endpoints) => {
+            let options =
+                EtcdOptions { root: Bytes::from_static(b"/setpoint/"), ..EtcdOptions::new(endpoints.clone()) };
+            Arc::new(Etcd::connect(ambient, options).await?)
+        }
+    })
+}
+
+/// The names clients know the API by.
+fn names() -> Vec<String> {
+    let mut names: Vec<String> = [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+        "localhost",
+    ]
+    .map(str::to_owned)
+    .into();
+    if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        names.push(host.trim().to_owned());
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn addresses(listening: SocketAddr) -> Vec<IpAddr> {
+    let mut addresses =
+        vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST), API_SERVICE_ADDRESS];
+    if !addresses.contains(&listening.ip()) && !listening.ip().is_unspecified() {
+        addresses.push(listening.ip());
+    }
+    addresses
+}
+
+/// Replaces the serving certificate long before it runs out.
+fn renew(ambient: &Ambient, authority: Arc<Authority>, tls: Arc<Tls>, address: SocketAddr) {
+    let clock = ambient.clock.clone();
+    ambient.tasks.spawn_until_stopped("certificate renewal", async move {
+        loop {
+            tokio::time::sleep(apiserver::pki::RENEW_BEFORE).await;
+            let now = Duration::from_millis(clock.wall().0);
+            match authority.serving(&names(), &addresses(address), now) {
+                Ok(serving) => tls.replace(serving),
+                Err(error) => tracing::error!(%error, "the serving certificate cannot be renewed"),
+            }
+        }
+    });
+}
+
+fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("making the directory {}", dir.display()))?;
+    let mode = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(dir, mode).with_context(|| format!("protecting the directory {}", dir.display()))
+}

@@ -1,0 +1,101 @@
+//! The program.
+
+use ambient::Ambient;
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use setpoint::{Cluster, Options, StoreChoice};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Debug, Parser)]
+#[command(name = "setpoint", version, about = "Kubernetes' reconciliation system in one program")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a cluster in the foreground.
+    Up(Up),
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// Where data and keys are kept; by default a directory of the user.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The address to serve the API on; port 0 lets the system choose one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Where to write the administrator's kubeconfig; by default into the data directory.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The machines of the cluster: none, the API alone.
+    #[arg(long, value_name = "NODES", default_value = "none", value_parser = ["none"])]
+    nodes: String,
+    /// Where objects are kept: sqlite, memory, or etcd=URL[,URL...].
+    #[arg(long, value_name = "STORE", default_value = "sqlite", value_parser = parse_store)]
+    store: StoreChoice,
+}
+
+fn parse_store(text: &str) -> Result<StoreChoice, String> {
+    match text.split_once('=') {
+        None if text == "sqlite" => Ok(StoreChoice::Sqlite),
+        None if text == "memory" => Ok(StoreChoice::Memory),
+        Some(("etcd", urls)) if !urls.is_empty() => Ok(StoreChoice::Etcd(urls.split(',').map(str::to_owned).collect())),
+        _ => Err("expected sqlite, memory, or etcd=URL[,URL...]".to_owned()),
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let Cli { command: Command::Up(up) } = Cli::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SETPOINT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(run(up))
+}
+
+async fn run(up: Up) -> anyhow::Result<()> {
+    let ambient = Ambient::real();
+    let started = ambient.clock.monotonic();
+    let clock = ambient.clock.clone();
+    let data_dir = up.data_dir.map_or_else(default_data_dir, Ok)?;
+    let kubeconfig = up.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
+    let options = Options { data_dir, listen: up.listen, kubeconfig, store: up.store };
+    let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
+    let took = clock.monotonic().duration_since(started).as_millis();
+    say_ready(took, &cluster);
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let failure = tokio::select! {
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+        failure = cluster.failed() => Some(failure),
+    };
+    eprintln!("setpoint: stopping");
+    cluster.stop().await;
+    match failure {
+        Some(failure) => {
+            Err(anyhow::Error::new(failure).context("the store failed; what was acknowledged is safe, start again"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "this line is the program's answer")]
+fn say_ready(took_millis: u128, cluster: &Cluster) {
+    println!("ready in {took_millis} ms  KUBECONFIG={}", cluster.kubeconfig.display());
+}
+
+fn default_data_dir() -> anyhow::Result<PathBuf> {
+    let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = from("XDG_DATA_HOME").or_else(|| Some(from("HOME")?.join(".local/share")));
+    Ok(base.context("neither HOME nor XDG_DATA_HOME is set; say where to keep data with --data-dir")?.join("setpoint"))
+}
