@@ -4,7 +4,7 @@
 //! out only for an error. The checks that many rules share are methods here, with the messages clients know.
 
 use object::field::{Error, Errors, Path};
-use object::{Value, View};
+use object::{Map, Value, View};
 use std::fmt::{self, Write};
 
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ enum Step<'v, 'p> {
     Field(&'static str),
     Index(usize),
     Key(&'v str),
+    /// The same place with another value.
+    Same,
 }
 
 impl<'v> At<'v, '_> {
@@ -73,9 +75,9 @@ impl<'v> At<'v, '_> {
             .map(move |(key, value)| (key.as_str(), At { value, parent: Some(self), step: Step::Key(key) }))
     }
 
-    /// The same value under the name of a field, where a message names one that is not there.
-    pub fn relabelled<'a>(&'a self, name: &'static str) -> At<'v, 'a> {
-        At { value: self.value, parent: Some(self), step: Step::Field(name) }
+    /// The same place with another value, where a message names a place that the value is not at.
+    pub fn with<'a>(&'a self, value: &'v Value) -> At<'v, 'a> {
+        At { value, parent: Some(self), step: Step::Same }
     }
 
     /// One entry of a map.
@@ -105,7 +107,7 @@ impl fmt::Display for At<'_, '_> {
         }
         let below_root = self.parent.is_none_or(|parent| matches!(parent.step, Step::Root));
         match self.step {
-            Step::Root => Ok(()),
+            Step::Root | Step::Same => Ok(()),
             Step::From(path) => path.fmt(f),
             Step::Field(name) if below_root => f.write_str(name),
             Step::Field(name) => {
@@ -240,9 +242,30 @@ impl At<'_, '_> {
 
     /// Must be what it was.
     pub fn immutable(&self, errors: &mut Errors, old: &Value) {
-        if self.value != old {
+        if !same(self.value, old) {
             self.invalid(errors, "field is immutable");
         }
+    }
+}
+
+/// Whether two values mean the same. A list or map that is empty means the same as one that is not there.
+pub fn same(one: &Value, other: &Value) -> bool {
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |key: &String, value, fields: &Map<String, Value>| same(value, fields.at(key));
+            one.iter().all(|(key, value)| has(key, value, other))
+                && other.iter().all(|(key, value)| one.contains_key(key) || is_nothing(value))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (one, other) => one == other || (is_nothing(one) && is_nothing(other)),
     }
 }
 
@@ -287,5 +310,19 @@ mod tests {
                 "name: Invalid value: \"A\": field is immutable",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_empty_means_the_same_as_what_is_absent() {
+        for (one, other, equal) in [
+            (json!({ "a": [], "b": 1 }), json!({ "b": 1, "c": {} }), true),
+            (json!({ "a": [{ "b": [] }] }), json!({ "a": [{}] }), true),
+            (json!({ "a": 0 }), json!({}), false),
+            (json!({ "a": 1 }), json!({ "a": 1, "b": 2 }), false),
+            (json!([1, 2]), json!([2, 1]), false),
+            (Value::Null, json!({}), true),
+        ] {
+            assert_eq!((same(&one, &other), same(&other, &one)), (equal, equal), "{one} {other}");
+        }
     }
 }

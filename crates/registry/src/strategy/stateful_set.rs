@@ -1,6 +1,6 @@
 //! Stateful sets.
 
-use crate::strategy::at::At;
+use crate::strategy::at::{At, same};
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, claim, pod};
 use object::field::Errors;
@@ -165,12 +165,12 @@ fn validate_template(spec: &At, errors: &mut Errors) {
 }
 
 fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
-    let fixed = |spec: &Value| -> Vec<(String, Value)> {
-        let fields = spec.as_object().into_iter().flatten();
-        let fixed = fields.filter(|(field, _)| !MUTABLE.contains(&field.as_str()));
-        fixed.map(|(field, value)| (field.clone(), value.clone())).collect()
+    let fixed = |spec: &Value| {
+        let mut fixed = spec.clone();
+        MUTABLE.iter().for_each(|field| drop(fixed.remove(field)));
+        fixed
     };
-    if fixed(spec.value()) != fixed(old) {
+    if !same(&fixed(spec.value()), &fixed(old)) {
         spec.forbidden(
             errors,
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \

@@ -63,24 +63,24 @@ pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
 /// What a runtime class adds to a pod: limits without requests.
 pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
     // The rules are those of limits, and the path says so.
-    let limits = overhead.relabelled("limits");
-    for (name, _) in overhead.entries() {
-        one(name, &limits.key(name), Of::Container, errors);
+    let limits = overhead.field("limits");
+    for (name, amount) in limits.with(overhead.value()).entries() {
+        one(name, &amount, Of::Container, errors);
     }
 }
 
 fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     resource_name(name, amount, of, errors);
-    let value = quantity(amount.value());
-    if value.is_negative() {
+    // Quantities are in their canonical form.
+    if amount.text().starts_with('-') {
         amount.invalid(errors, "must be greater than or equal to 0");
     }
-    if is_extended(name) && value.millis() % 1000 != 0 {
+    if is_extended(name) && quantity(amount.value()).millis() % 1000 != 0 {
         amount.invalid(errors, "must be an integer");
     }
     if let Some(size) = name.strip_prefix(HUGE_PAGES) {
         let page = size.parse::<Quantity>().unwrap_or_default();
-        if page.units() <= 0 || value.units() % page.units() != 0 {
+        if page.units() <= 0 || quantity(amount.value()).units() % page.units() != 0 {
             amount.invalid(errors, format!("{} is not positive integer multiple of {name}", amount.text()));
         }
     }
@@ -127,6 +127,9 @@ fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &m
         if !may_overcommit(name) {
             limits.required(errors, "Limit must be set for non overcommitable resources");
         }
+        return;
+    }
+    if request.value() == limit {
         return;
     }
     let (asked, most) = (quantity(request.value()), quantity(limit));
@@ -195,12 +198,11 @@ pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
         }
     }
     let most = resources.field("limits");
-    let containers = resources.relabelled("containers");
     for (index, container) in spec.value().items("containers").iter().enumerate() {
         for (name, limit) in container.at("resources").entries("limits") {
             let bound = most.value().at(name);
             if !bound.is_null() && quantity(limit) > quantity(bound) {
-                let path = containers.path().index(index).key(name).child("limits");
+                let path = resources.field("containers").path().index(index).key(name).child("limits");
                 let bound = bound.as_str().unwrap_or_default();
                 let detail = format!("must be less than or equal to pod limits of {bound}");
                 errors.push(Error::invalid(&path, limit.clone(), detail));

@@ -22,7 +22,7 @@ struct Source {
     field: &'static str,
     /// What must be said of it.
     required: &'static [&'static str],
-    rules: fn(source: &At, volume: &At, owner: Owner, errors: &mut Errors),
+    rules: for<'v> fn(source: &At<'v, '_>, volume: &At<'v, '_>, owner: Owner, errors: &mut Errors),
 }
 
 const fn source(field: &'static str, required: &'static [&'static str]) -> Source {
@@ -92,28 +92,24 @@ pub(super) fn validate<'v>(volumes: &At<'v, '_>, owner: Owner, errors: &mut Erro
 }
 
 fn one(volume: &At, owner: Owner, errors: &mut Errors) {
-    let mut found = false;
-    for Source { field, required, rules } in &SOURCES {
-        let source = volume.field(field);
-        if !source.is_set() {
-            continue;
-        }
-        if found {
-            source.forbidden(errors, "may not specify more than 1 volume type");
-            continue;
-        }
-        found = true;
-        let before = errors.len();
-        for field in *required {
-            source.field(field).require(errors);
-        }
-        // There is nothing more to say of a directory of the host that has no path.
-        if *field != "hostPath" || errors.len() == before {
-            rules(&source, volume, owner, errors);
-        }
+    let given = volume.entries().filter_map(|(field, _)| SOURCES.iter().position(|source| source.field == field));
+    let mut given: Vec<_> = given.collect();
+    given.sort_unstable();
+    let Some((first, more)) = given.split_first() else {
+        return volume.required(errors, "must specify a volume type");
+    };
+    let Source { field, required, rules } = &SOURCES[*first];
+    let source = volume.field(field);
+    let before = errors.len();
+    for field in *required {
+        source.field(field).require(errors);
     }
-    if !found {
-        volume.required(errors, "must specify a volume type");
+    // There is nothing more to say of a directory of the host that has no path.
+    if *field != "hostPath" || errors.len() == before {
+        rules(&source, volume, owner, errors);
+    }
+    for source in more {
+        volume.field(SOURCES[*source].field).forbidden(errors, "may not specify more than 1 volume type");
     }
 }
 
@@ -147,9 +143,9 @@ fn host_path(source: &At, _: &At, _: Owner, errors: &mut Errors) {
 }
 
 /// The path of its mistakes names another field than the one there is.
-fn gce_disk(source: &At, volume: &At, _: Owner, errors: &mut Errors) {
-    let path = volume.path().child("persistentDisk");
-    let disk = At::from(source.value(), &path);
+fn gce_disk<'v>(source: &At<'v, '_>, volume: &At<'v, '_>, _: Owner, errors: &mut Errors) {
+    let place = volume.field("persistentDisk");
+    let disk = place.with(source.value());
     disk.field("pdName").require(errors);
     partition(&disk, errors);
 }
