@@ -1,6 +1,7 @@
 //! Daemon sets.
 
-use crate::strategy::at::{At, same};
+use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::workload::{self, MISMATCH, Words};
 use crate::strategy::{PLAIN, Strategy, label_selector, pod};
 use object::field::{Error, Errors};

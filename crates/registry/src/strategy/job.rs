@@ -5,7 +5,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::{At, same};
+use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::{PLAIN, Strategy, label_selector, pod, workload};
 use object::field::{Error, Errors};
 use object::{Edit, Value, View, json, name};

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::{At, same};
+use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
 use object::selector::LabelSelector;

@@ -4,7 +4,8 @@ use super::annotations::MIRROR;
 use super::qos_class;
 use super::resources::is_sidecar;
 use super::update::restore;
-use crate::strategy::at::{At, same};
+use crate::strategy::at::At;
+use crate::strategy::place::same;
 use object::field::{Error, Errors, Path};
 use object::{Edit, Value, View};
 

@@ -2,7 +2,8 @@
 
 use super::annotations;
 use super::diff::diff;
-use crate::strategy::at::{At, same};
+use crate::strategy::at::At;
+use crate::strategy::place::same;
 use object::field::{Error, Errors, Path};
 use object::{Edit, Value, View};
 
@@ -107,7 +108,7 @@ pub(super) fn restore(target: &mut Value, old: &Value, field: &str) {
 
 fn restore_node_affinity(masked: &mut Value, before: &Value) {
     let old = before.at("affinity");
-    if same(masked.at("affinity").at("nodeAffinity"), old.at("nodeAffinity")) {
+    if masked.at("affinity").at("nodeAffinity") == old.at("nodeAffinity") {
         return;
     }
     restore(masked.object_or_new("affinity"), old, "nodeAffinity");

@@ -2,11 +2,11 @@
 //! function there, and those that put files together are in `projection`.
 
 use super::container::PULL_POLICIES;
-use super::resources::quantity;
 use super::{paths, projection};
 use crate::strategy::at::At;
-use crate::strategy::claim;
-use object::field::Errors;
+use crate::strategy::place::{Place, quantity};
+use crate::strategy::{label_selector, volume_claim};
+use object::field::{Error, Errors};
 use object::{Value, name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -312,7 +312,7 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
     if !template.is_set() {
         template.required(errors, "");
     } else {
-        claim::validate_template(&template, errors);
+        claim_template(&template, errors);
     }
     let name = volume.field("name");
     if !owner.name.is_empty() && !name.is_empty() {
@@ -321,6 +321,19 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
             name.invalid(errors, format!("PVC name {claim:?}: {message}"));
         }
     }
+}
+
+/// A template of a claim has labels and annotations and no other metadata.
+fn claim_template(template: &At, errors: &mut Errors) {
+    let metadata = template.field("metadata");
+    label_selector::labels(&metadata.field("labels"), errors);
+    for (field, value) in metadata.entries() {
+        if !matches!(field, "labels" | "annotations") && !value.is_empty() {
+            errors.push(Error::forbidden(&metadata.path().child(field), "cannot be set"));
+        }
+    }
+    let spec = template.field("spec");
+    volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
 }
 
 fn image(source: &At, _: &At, owner: Owner, errors: &mut Errors) {
