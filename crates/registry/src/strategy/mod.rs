@@ -14,7 +14,6 @@ pub mod binding;
 pub mod certificate;
 #[cfg(test)]
 mod check;
-mod claim;
 pub mod component_status;
 pub mod config_map;
 pub mod cron_job;
