@@ -20,7 +20,7 @@ pub struct Local {
 impl Local {
     /// `agent` is what it goes by in managed fields.
     pub fn new(api: Api, user: User, agent: &'static str) -> Self {
-        Local { api, peer: Arc::new(Peer { user: Some(Arc::new(user)) }), agent }
+        Local { api, peer: Arc::new(Peer { user: Some(Arc::new(user)), address: None }), agent }
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {

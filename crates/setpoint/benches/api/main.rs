@@ -129,6 +129,7 @@ async fn lists(report: &mut Report) {
     let target = Target::read(&server.kubeconfig);
     account(&target).await;
     load(&target, CONNECTIONS, 50_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
+    report.at_most("resident, 50,000 Pods", server.resident_mib(), 450.0, "MiB");
     report.at_most("list 50,000 pods", list(&target).await, 300.0, "ms");
     list(&target).await;
     report.at_most("resident, 50,000 Pods after lists", server.resident_mib(), 450.0, "MiB");
