@@ -8,7 +8,7 @@ use crate::render::Viewer;
 use crate::request::{Info, Query, Target};
 use crate::{decode, media};
 use http::HeaderMap;
-use object::{ApiError, Edit, Value, View, time};
+use object::{ApiError, Edit, Reason, Value, View, time};
 use parking_lot::Mutex;
 use registry::Resource;
 use std::sync::Arc;
@@ -85,6 +85,12 @@ impl Context {
             registry::convert::convert(value, &from, to, &self.resource.kind);
             complete(&self.hub, value);
         }
+    }
+
+    /// Waits until the cache, which admission decides on, shows every write that was acknowledged before.
+    pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
+        let reached = self.api.registry.cache.current().await;
+        reached.map(drop).map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))
     }
 
     /// The name the author of a write goes by: as given, or after the client's program.

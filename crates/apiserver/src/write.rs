@@ -42,6 +42,7 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
     let generated = edited.value.at("metadata").text("name").is_empty();
     let mut names_tried = 0;
     for _ in 0..MAX_ATTEMPTS {
+        ctx.catch_up().await?;
         let mut new = edited.value.clone();
         stamp(ctx, &mut new);
         let managers = match &edited.managers {
@@ -98,7 +99,10 @@ pub(crate) async fn update(ctx: &Context, options: &Options, edit: &mut Editor<'
         let edited = edit(&old)?;
         match replace(ctx, options, &object, &old, edited).await? {
             Replaced::Stored(stored) => return Ok(stored),
-            Replaced::Changed(now) => current = now,
+            Replaced::Changed(now) => {
+                ctx.catch_up().await?;
+                current = now;
+            }
         }
     }
     Err(too_contended(ctx))
