@@ -2,7 +2,7 @@
 //! both come through here.
 
 use crate::authn::Authentication;
-use crate::authz::Authorization;
+use crate::authorization::Authorization;
 use crate::flow::Flow;
 use crate::metrics::Metrics;
 use crate::openapi::Documents;
@@ -36,9 +36,15 @@ impl Deref for Api {
 }
 
 impl Api {
-    pub fn new(registry: Registry, ambient: Ambient, authentication: Authentication, authorization: Authorization, address: String) -> Self {
+    pub fn new(
+        registry: Registry,
+        ambient: Ambient,
+        authentication: Authentication,
+        authorization: Authorization,
+        address: String,
+    ) -> Self {
         let started = std::time::Duration::from_millis(ambient.clock.wall().0);
-        Api(Arc::new(Shared {
+        let api = Api(Arc::new(Shared {
             registry,
             metrics: Metrics::new(started),
             authentication,
@@ -47,6 +53,8 @@ impl Api {
             documents: Documents::default(),
             address,
             ambient,
-        }))
+        }));
+        api.authorization.start(&api);
+        api
     }
 }

@@ -39,7 +39,9 @@ pub(crate) fn gzip(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, body)
 }
 
-fn compressed(stream: impl Stream<Item = Bytes> + Send + Unpin + 'static) -> impl Stream<Item = Bytes> + Send + 'static {
+fn compressed(
+    stream: impl Stream<Item = Bytes> + Send + Unpin + 'static,
+) -> impl Stream<Item = Bytes> + Send + 'static {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     futures::stream::unfold(Some((stream, encoder)), |state| async move {
         let (mut stream, mut encoder) = state?;
@@ -69,7 +71,8 @@ mod tests {
     async fn large_answers_survive_and_small_ones_stay() {
         let large: Vec<u8> = (0..MIN_BYTES * 2).map(|n| (n % 251) as u8).collect();
         let whole = Body::whole(large.clone());
-        let streamed = Body::stream(futures::stream::iter(large.chunks(1000).map(Bytes::copy_from_slice).collect::<Vec<_>>()));
+        let streamed =
+            Body::stream(futures::stream::iter(large.chunks(1000).map(Bytes::copy_from_slice).collect::<Vec<_>>()));
         for body in [whole, streamed] {
             let response = gzip(Response::new(body));
             assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");

@@ -1,12 +1,12 @@
 //! One request about a resource: everything the verbs need to know of it.
 
 use crate::api::Api;
-use crate::identity::User;
 use crate::media::Format;
 use crate::options::{FieldValidation, Options};
 use crate::render::Viewer;
 use crate::request::{Info, Query, Target};
 use crate::{decode, media};
+use authz::User;
 use http::HeaderMap;
 use object::{ApiError, Edit, Reason, Value, View, time};
 use parking_lot::Mutex;
@@ -42,6 +42,32 @@ impl Context {
         let hub = api.registry.resources().stored(&resource);
         let target = info.target.clone().unwrap_or_default();
         Context { api, info, target, query, headers, user, resource, hub, viewer, warnings: Mutex::default() }
+    }
+
+    /// The same request, about another resource: what an action on one object means for another.
+    pub(crate) fn redirected(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        name: &str,
+        subresource: &str,
+    ) -> Result<Context, ApiError> {
+        let resources = self.api.registry.resources();
+        let resource = resources.get(group, version, plural).ok_or_else(crate::pipeline::not_served)?.clone();
+        let viewer = Viewer { resource: resource.clone(), ..self.viewer.clone() };
+        let mut info = self.info.clone();
+        info.target = Some(Target {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            namespace: self.target.namespace.clone(),
+            resource: plural.to_owned(),
+            subresource: subresource.to_owned(),
+            name: name.to_owned(),
+            rest: String::new(),
+        });
+        let (query, headers, user) = (self.query.clone(), self.headers.clone(), self.user.clone());
+        Ok(Context::new(self.api.clone(), info, query, headers, user, resource, viewer))
     }
 
     pub(crate) fn header(&self, name: http::header::HeaderName) -> Option<&str> {
@@ -81,8 +107,7 @@ impl Context {
     pub(crate) fn to_hub(&self, value: &mut Value) {
         complete(&self.resource, value);
         if self.viewer.is_converted() {
-            let (from, to) = (self.resource.api_version(), &self.resource.stored_as);
-            registry::convert::convert(value, &from, to, &self.resource.kind);
+            self.resource.to_stored(value);
             complete(&self.hub, value);
         }
     }
@@ -129,7 +154,8 @@ impl Context {
                 namespace if namespace == target.namespace => {}
                 namespace => {
                     return Err(ApiError::bad_request(format!(
-                        "the namespace of the provided object does not match the namespace sent on the request: {namespace:?} is not {:?}", target.namespace
+                        "the namespace of the provided object does not match the namespace sent on the request: {namespace:?} is not {:?}",
+                        target.namespace
                     )));
                 }
             }
@@ -140,7 +166,8 @@ impl Context {
                 name if name == target.name => {}
                 name => {
                     return Err(ApiError::bad_request(format!(
-                        "the name of the object ({name}) does not match the name on the URL ({})", target.name
+                        "the name of the object ({name}) does not match the name on the URL ({})",
+                        target.name
                     )));
                 }
             }

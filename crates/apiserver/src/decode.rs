@@ -40,7 +40,10 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
         budget.max_depth = MAX_YAML_DEPTH;
     }
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        ApiError::bad_request(format!("error converting YAML to JSON: {}", error.to_string().lines().next().unwrap_or_default()))
+        ApiError::bad_request(format!(
+            "error converting YAML to JSON: {}",
+            error.to_string().lines().next().unwrap_or_default()
+        ))
     })
 }
 
@@ -71,7 +74,10 @@ pub fn typed(
         format => parse(format, bytes)?,
     };
     if !decoded.value.is_object() {
-        let message = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}", type_name(&decoded.value));
+        let message = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            type_name(&decoded.value)
+        );
         return Err(ApiError::bad_request(message));
     }
     check_type(decoded.value.text("apiVersion"), decoded.value.text("kind"), api_version, kind)?;
@@ -82,8 +88,15 @@ pub fn typed(
 }
 
 /// Makes a value conform, adding to its mistakes.
-pub fn conform(schema: &Schema, node: NodeId, api_version: &str, kind: &str, decoded: &mut Decoded) -> Result<(), ApiError> {
-    let unknown = schema::conform(schema, node, &mut decoded.value).map_err(|error| cannot_handle(api_version, kind, &error))?;
+pub fn conform(
+    schema: &Schema,
+    node: NodeId,
+    api_version: &str,
+    kind: &str,
+    decoded: &mut Decoded,
+) -> Result<(), ApiError> {
+    let unknown =
+        schema::conform(schema, node, &mut decoded.value).map_err(|error| cannot_handle(api_version, kind, &error))?;
     let unknown = unknown.into_iter().map(|field| format!("unknown field {field:?}"));
     decoded.mistakes.splice(0..0, unknown);
     Ok(())

@@ -1,46 +1,28 @@
 //! Who sends a request.
 
+use authz::User;
 use object::{Value, json};
-use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
-    pub name: String,
-    pub uid: String,
-    pub groups: Vec<String>,
-    pub extra: BTreeMap<String, Vec<String>>,
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// A user known by name and groups.
+pub fn user(name: &str, groups: &[&str]) -> User {
+    User { name: name.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect(), ..User::default() }
 }
 
-pub const AUTHENTICATED: &str = "system:authenticated";
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-pub const MASTERS: &str = "system:masters";
+pub(crate) fn anonymous() -> User {
+    user("system:anonymous", &[UNAUTHENTICATED])
+}
 
-impl User {
-    pub fn new(name: &str, groups: &[&str]) -> Self {
-        User {
-            name: name.to_owned(),
-            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-            ..User::default()
-        }
+/// As reviews and admission show it.
+pub(crate) fn to_value(user: &User) -> Value {
+    let mut value = json!({ "username": user.name, "groups": user.groups });
+    if !user.uid.is_empty() {
+        value["uid"] = json!(user.uid);
     }
-
-    pub fn anonymous() -> Self {
-        User::new("system:anonymous", &[UNAUTHENTICATED])
+    if !user.extra.is_empty() {
+        value["extra"] = json!(user.extra);
     }
-
-    pub fn is_in(&self, group: &str) -> bool {
-        self.groups.iter().any(|of| of == group)
-    }
-
-    /// As reviews and admission show it.
-    pub fn to_value(&self) -> Value {
-        let mut value = json!({ "username": self.name, "groups": self.groups });
-        if !self.uid.is_empty() {
-            value["uid"] = json!(self.uid);
-        }
-        if !self.extra.is_empty() {
-            value["extra"] = json!(self.extra);
-        }
-        value
-    }
+    value
 }

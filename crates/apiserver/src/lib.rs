@@ -6,7 +6,7 @@
 mod admission;
 mod api;
 mod authn;
-mod authz;
+mod authorization;
 mod body;
 mod bootstrap;
 mod compress;
@@ -34,10 +34,11 @@ mod write;
 
 pub use api::Api;
 pub use authn::Authentication;
-pub use authz::Authorization;
+pub use authorization::Authorization;
+pub use authz::User;
 pub use body::Body;
 pub use bootstrap::bootstrap;
-pub use identity::User;
+pub use identity::user;
 pub use local::Local;
 pub use pipeline::Peer;
 pub use server::{Tls, serve};

@@ -1,8 +1,8 @@
 //! Requests from within the process: no connection and no certificate, and otherwise the same way as all others.
 
 use crate::api::Api;
-use crate::identity::User;
 use crate::pipeline::Peer;
+use authz::User;
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::{BodyExt, Full};

@@ -42,13 +42,16 @@ impl Metrics {
             gauges
         };
         let request = ["verb", "group", "version", "resource", "subresource", "scope"];
-        let options = HistogramOpts::new("apiserver_request_duration_seconds", "How long requests took, watches aside.");
+        let options =
+            HistogramOpts::new("apiserver_request_duration_seconds", "How long requests took, watches aside.");
         let durations = HistogramVec::new(options.buckets(BUCKETS.to_vec()), &request).expect("the names are valid");
         registry.register(Box::new(durations.clone())).expect("each name is registered once");
-        let start_time = Gauge::new("process_start_time_seconds", "When the process started.").expect("the name is valid");
+        let start_time =
+            Gauge::new("process_start_time_seconds", "When the process started.").expect("the name is valid");
         registry.register(Box::new(start_time.clone())).expect("each name is registered once");
         start_time.set(started.as_secs_f64());
-        let panics = IntGauge::new("apiserver_request_panics", "Requests that ended in a panic.").expect("the name is valid");
+        let panics =
+            IntGauge::new("apiserver_request_panics", "Requests that ended in a panic.").expect("the name is valid");
         registry.register(Box::new(panics.clone())).expect("each name is registered once");
         Metrics {
             requests: counters(
@@ -63,8 +66,16 @@ impl Metrics {
                 "Requests refused because of overload.",
                 &["priority_level", "reason"],
             ),
-            watchers: gauges("apiserver_longrunning_requests", "Watches that are open.", &["verb", "group", "version", "resource", "scope"]),
-            watch_events: counters("apiserver_watch_events_total", "Events sent to watchers.", &["group", "version", "resource"]),
+            watchers: gauges(
+                "apiserver_longrunning_requests",
+                "Watches that are open.",
+                &["verb", "group", "version", "resource", "scope"],
+            ),
+            watch_events: counters(
+                "apiserver_watch_events_total",
+                "Events sent to watchers.",
+                &["group", "version", "resource"],
+            ),
             objects: gauges("apiserver_storage_objects", "Objects that are stored.", &["resource"]),
             storage_bytes: gauges("apiserver_storage_size_bytes", "What the store occupies.", &["storage_cluster_id"]),
             start_time,
@@ -81,7 +92,13 @@ impl Metrics {
                     (true, false) => "namespace",
                     (true, true) => "cluster",
                 };
-                (target.group.as_str(), target.version.as_str(), target.resource.as_str(), target.subresource.as_str(), scope)
+                (
+                    target.group.as_str(),
+                    target.version.as_str(),
+                    target.resource.as_str(),
+                    target.subresource.as_str(),
+                    scope,
+                )
             }
             None => ("", "", "", "", ""),
         };

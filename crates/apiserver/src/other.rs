@@ -2,11 +2,11 @@
 
 use crate::api::Api;
 use crate::body::Body;
-use crate::identity::User;
 use crate::media::Format;
 use crate::pipeline::{not_served, text};
 use crate::render;
 use crate::request::{Info, Query};
+use authz::User;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use object::{ApiError, Value, json};
 use registry::discovery;
@@ -81,7 +81,9 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
     accept.split(',').any(|offer| {
         let parameters: Vec<&str> = offer.split(';').map(str::trim).collect();
         parameters.first() == Some(&"application/json")
-            && ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"].iter().all(|wanted| parameters.contains(wanted))
+            && ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"]
+                .iter()
+                .all(|wanted| parameters.contains(wanted))
     })
 }
 
@@ -94,7 +96,8 @@ fn aggregated(rows: &[std::sync::Arc<registry::Resource>], core: bool, headers: 
 /// A document that clients keep: it is sent only if theirs is another one.
 pub(crate) fn tagged(headers: &HeaderMap, content_type: &'static str, document: bytes::Bytes) -> Response<Body> {
     let tag = format!("\"{}\"", digest(&document));
-    let known = text(headers, header::IF_NONE_MATCH).is_some_and(|known| known == tag || known.trim_matches('"') == tag.trim_matches('"'));
+    let known = text(headers, header::IF_NONE_MATCH)
+        .is_some_and(|known| known == tag || known.trim_matches('"') == tag.trim_matches('"'));
     let mut response = match known {
         true => render::response(StatusCode::NOT_MODIFIED, content_type, Body::empty()),
         false => render::response(StatusCode::OK, content_type, Body::whole(document)),
@@ -113,9 +116,10 @@ pub(crate) fn digest(document: &[u8]) -> String {
 }
 
 fn paths(rows: &[std::sync::Arc<registry::Resource>]) -> Vec<String> {
-    let mut paths: Vec<String> = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        .map(str::to_owned)
-        .into();
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .into();
     for row in rows {
         match row.group.as_ref() {
             "" => paths.push(format!("/api/{}", row.version)),

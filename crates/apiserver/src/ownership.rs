@@ -23,13 +23,8 @@ pub(crate) fn reset(ctx: &Context) -> &'static FieldSet {
 pub(crate) fn deciding<T>(ctx: &Context, options: &Options, decide: impl FnOnce(&Kind<'_>, &Author<'_>) -> T) -> T {
     let (manager, time) = (ctx.manager(options), ctx.now());
     let api_version = ctx.resource.api_version();
-    let kind = Kind {
-        schema: ctx.hub.schema(),
-        node: ctx.hub.node,
-        api_version: &api_version,
-        alike: &[],
-        reset: reset(ctx),
-    };
+    let kind =
+        Kind { schema: ctx.hub.schema(), node: ctx.hub.node, api_version: &api_version, alike: &[], reset: reset(ctx) };
     decide(&kind, &Author { manager: &manager, subresource: &ctx.target.subresource, time: &time })
 }
 

@@ -4,17 +4,17 @@ use crate::api::Api;
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode::MAX_BODY_BYTES;
-use crate::identity::User;
 use crate::media::{self, Accept, Format};
 use crate::render::{self, Viewer};
 use crate::request::{Info, Query};
 use crate::{compress, other, special, table, verbs};
+use authz::User;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use object::{ApiError, Reason};
-use registry::Verb;
+use registry::{Subresource, Verb};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Api {
         peer: &Peer,
         info: &Info,
         query: Query,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: B,
     ) -> Result<Response<Body>, ApiError>
     where
@@ -79,9 +79,9 @@ impl Api {
         B::Error: std::fmt::Display,
     {
         let user = self.authentication.authenticate(self, peer, &headers)?;
-        let user = self.authorization.impersonate(self, user, &mut headers)?;
+        let user = self.authorization.impersonate(self, user, &headers).await?;
         let _admitted = self.flow.admit(info, &self.metrics).await?;
-        self.authorization.check(self, &user, info)?;
+        self.authorization.check(self, &user, info).await?;
         let Some(target) = &info.target else {
             return other::serve(self, info, &query, &headers, &user).await;
         };
@@ -93,7 +93,11 @@ impl Api {
         if !target.name.is_empty() && info.verb == "create" && target.subresource.is_empty() {
             return Err(method_not_allowed());
         }
-        if resource.is_namespaced() && target.namespace.is_empty() && !matches!(info.verb, "list" | "watch" | "deletecollection") && info.verb != "create" {
+        if resource.is_namespaced()
+            && target.namespace.is_empty()
+            && !matches!(info.verb, "list" | "watch" | "deletecollection")
+            && info.verb != "create"
+        {
             return Err(not_served());
         }
         let ctx = Context::new(self.clone(), info.clone(), query, headers, user, resource, viewer);
@@ -119,9 +123,8 @@ impl Api {
         query: &Query,
         headers: &HeaderMap,
     ) -> Result<Viewer, ApiError> {
-        let include = table::Include::parse(query.get("includeObject")).ok_or_else(|| {
-            ApiError::bad_request("includeObject must be one of None, Metadata, Object")
-        })?;
+        let include = table::Include::parse(query.get("includeObject"))
+            .ok_or_else(|| ApiError::bad_request("includeObject must be one of None, Metadata, Object"))?;
         let agent = text(headers, header::USER_AGENT).unwrap_or_default();
         // People look at what these print.
         let person = ["curl", "Wget", "Mozilla/5.0"].iter().any(|program| agent.starts_with(program));
@@ -135,16 +138,17 @@ async fn dispatch(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError
     if let Some(answer) = special::serve(ctx, &body).await {
         return answer;
     }
-    let status = ctx.target.subresource == "status";
-    if !ctx.target.subresource.is_empty() {
-        let known = ctx.resource.subresource(&ctx.target.subresource).ok_or_else(not_served)?;
-        if known != registry::Subresource::Status {
-            return Err(method_not_allowed());
+    let subresource = match ctx.target.subresource.as_str() {
+        "" => None,
+        name => Some(ctx.resource.subresource(name).ok_or_else(not_served)?),
+    };
+    let allowed = |verb: Verb| match subresource {
+        None => ctx.resource.verbs.contains(verb),
+        Some(Subresource::Finalize) => verb == Verb::Update,
+        Some(Subresource::Status | Subresource::Approval | Subresource::EphemeralContainers | Subresource::Resize) => {
+            matches!(verb, Verb::Get | Verb::Update | Verb::Patch)
         }
-    }
-    let allowed = |verb: Verb| match status {
-        true => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
-        false => ctx.resource.verbs.contains(verb),
+        Some(_) => false,
     };
     match ctx.info.verb {
         "get" if allowed(Verb::Get) => verbs::get(ctx).await,
@@ -223,4 +227,3 @@ fn add_warning(response: &mut Response<Body>, warning: &str) {
         response.headers_mut().append(header::WARNING, value);
     }
 }
-

@@ -44,7 +44,7 @@ impl Viewer {
 
     /// Whether the version asked for is not the one that is stored.
     pub fn is_converted(&self) -> bool {
-        self.resource.api_version() != self.resource.stored_as
+        self.resource.is_converted()
     }
 
     /// The object in the version that was asked for.
@@ -57,7 +57,7 @@ impl Viewer {
     /// Turns a value of the stored version into one of the version that was asked for.
     pub fn serve(&self, value: &mut Value) {
         if self.is_converted() {
-            registry::convert::convert(value, &self.resource.stored_as, &self.resource.api_version(), &self.resource.kind);
+            self.resource.to_served(value);
         }
     }
 

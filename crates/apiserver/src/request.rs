@@ -33,7 +33,11 @@ pub struct Target {
 impl Target {
     /// `pods`, `pods/status`.
     pub fn resource_path(&self) -> String {
-        if self.subresource.is_empty() { self.resource.clone() } else { format!("{}/{}", self.resource, self.subresource) }
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
     }
 }
 
@@ -126,7 +130,8 @@ fn target(path: &str) -> Option<(Target, bool)> {
             target.namespace.clone_from(&namespace);
             (target.resource, target.name, target.subresource) = (first.to_owned(), namespace, resource);
         } else {
-            (target.namespace, target.resource, target.name, target.subresource) = (namespace, resource, take(), take());
+            (target.namespace, target.resource, target.name, target.subresource) =
+                (namespace, resource, take(), take());
         }
     } else {
         (target.resource, target.name, target.subresource) = (first.to_owned(), take(), take());
@@ -190,14 +195,28 @@ mod tests {
             ("GET", "/api/v1/watch/namespaces/a/pods", "watch", ["", "a", "pods", "", "", ""]),
             ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx", "list", ["", "", "pods", "x", "", ""]),
             ("POST", "/apis/apps/v1/namespaces/a/deployments", "create", ["apps", "a", "deployments", "", "", ""]),
-            ("DELETE", "/apis/apps/v1/namespaces/a/deployments", "deletecollection", ["apps", "a", "deployments", "", "", ""]),
+            (
+                "DELETE",
+                "/apis/apps/v1/namespaces/a/deployments",
+                "deletecollection",
+                ["apps", "a", "deployments", "", "", ""],
+            ),
             ("DELETE", "/api/v1/nodes/n", "delete", ["", "", "nodes", "n", "", ""]),
-            ("GET", "/api/v1/namespaces/a/services/s:80/proxy/x/y/", "get", ["", "a", "services", "s:80", "proxy", "x/y/"]),
+            (
+                "GET",
+                "/api/v1/namespaces/a/services/s:80/proxy/x/y/",
+                "get",
+                ["", "a", "services", "s:80", "proxy", "x/y/"],
+            ),
         ] {
             let info = info(method, uri);
             let target = info.target.unwrap();
             let found = [target.group, target.namespace, target.resource, target.name, target.subresource, target.rest];
-            assert_eq!((info.verb, found), (verb, [group, namespace, resource, name, subresource, rest].map(str::to_owned)), "{uri}");
+            assert_eq!(
+                (info.verb, found),
+                (verb, [group, namespace, resource, name, subresource, rest].map(str::to_owned)),
+                "{uri}"
+            );
         }
     }
 

@@ -110,7 +110,10 @@ async fn connection(api: Api, stream: TcpStream, tls: &Tls) -> Result<(), Failur
     let io = TokioIo::new(stream);
     if http2 {
         let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).keep_alive_interval(Duration::from_secs(30));
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .keep_alive_interval(Duration::from_secs(30));
         builder.initial_stream_window_size(1 << 20).initial_connection_window_size(4 << 20);
         let connection = builder.serve_connection(io, service);
         tokio::pin!(connection);

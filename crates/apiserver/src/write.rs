@@ -157,9 +157,7 @@ async fn replace(
     }
     writes.insert(0, write);
     Ok(match ctx.api.registry.commit(&writes).await? {
-        Committed::At(revision) => {
-            Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?))
-        }
+        Committed::At(revision) => Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?)),
         Committed::Conflict(current) => Replaced::Changed(current.into_iter().next().flatten()),
     })
 }
@@ -183,7 +181,10 @@ pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
 }
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
-    ctx.conflict(&ctx.target.name, "the object has been modified; please apply your changes to the latest version and try again")
+    ctx.conflict(
+        &ctx.target.name,
+        "the object has been modified; please apply your changes to the latest version and try again",
+    )
 }
 
 /// The system's part of the metadata of a new object.
@@ -305,7 +306,14 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
     let mut errors = Errors::new();
     let strategy = ctx.hub.strategy;
     let path = Path::new("metadata");
-    metadata::validate(new.at("metadata"), ctx.hub.is_namespaced(), strategy.name, old.map(|old| old.at("metadata")), &path, &mut errors);
+    metadata::validate(
+        new.at("metadata"),
+        ctx.hub.is_namespaced(),
+        strategy.name,
+        old.map(|old| old.at("metadata")),
+        &path,
+        &mut errors,
+    );
     match (ctx.target.subresource.as_str(), old) {
         ("status", Some(old)) => {
             if let Some(validate) = strategy.validate_status {

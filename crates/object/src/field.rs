@@ -38,6 +38,8 @@ pub enum Kind {
     Required,
     Duplicate,
     Invalid,
+    /// Invalid as a whole, so that showing the value would not help.
+    InvalidWhole,
     NotSupported,
     Forbidden,
     TooLong,
@@ -52,7 +54,7 @@ impl Kind {
             Kind::NotFound => "FieldValueNotFound",
             Kind::Required => "FieldValueRequired",
             Kind::Duplicate => "FieldValueDuplicate",
-            Kind::Invalid => "FieldValueInvalid",
+            Kind::Invalid | Kind::InvalidWhole => "FieldValueInvalid",
             Kind::NotSupported => "FieldValueNotSupported",
             Kind::Forbidden => "FieldValueForbidden",
             Kind::TooLong => "FieldValueTooLong",
@@ -66,7 +68,7 @@ impl Kind {
             Kind::NotFound => "Not found",
             Kind::Required => "Required value",
             Kind::Duplicate => "Duplicate value",
-            Kind::Invalid | Kind::TypeInvalid => "Invalid value",
+            Kind::Invalid | Kind::InvalidWhole | Kind::TypeInvalid => "Invalid value",
             Kind::NotSupported => "Unsupported value",
             Kind::Forbidden => "Forbidden",
             Kind::TooLong => "Too long",
@@ -76,7 +78,7 @@ impl Kind {
 
     /// Whether the message shows the value that was found.
     fn shows_value(self) -> bool {
-        !matches!(self, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooMany)
+        !matches!(self, Kind::InvalidWhole | Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooMany)
     }
 }
 
@@ -102,6 +104,10 @@ impl Error {
 
     pub fn invalid(path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Error::new(Kind::Invalid, path, value.into(), detail)
+    }
+
+    pub fn invalid_whole(path: &Path, detail: impl Into<String>) -> Self {
+        Error::new(Kind::InvalidWhole, path, Value::Null, detail)
     }
 
     pub fn type_invalid(path: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
@@ -176,6 +182,7 @@ mod tests {
             (Error::required(&path, "say it"), "spec.containers[0].image: Required value: say it"),
             (Error::invalid(&path, "x", "bad"), "spec.containers[0].image: Invalid value: \"x\": bad"),
             (Error::invalid(&path, 7, "bad"), "spec.containers[0].image: Invalid value: 7: bad"),
+            (Error::invalid_whole(&path, "bad"), "spec.containers[0].image: Invalid value: bad"),
             (Error::duplicate(&path, "x"), "spec.containers[0].image: Duplicate value: \"x\""),
             (Error::forbidden(&path, "no"), "spec.containers[0].image: Forbidden: no"),
             (

@@ -3,6 +3,7 @@
 //! Everything here follows the words and messages of Kubernetes, because clients match on them.
 
 pub mod base64;
+pub mod cron;
 pub mod field;
 pub mod json;
 pub mod name;

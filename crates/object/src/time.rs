@@ -21,6 +21,12 @@ pub fn format_micros(seconds: i64, nanos: u32) -> Option<String> {
     Some(timestamp.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
+/// Whether there is a time zone of this name in the tables that are part of the program.
+pub fn is_zone(name: &str) -> bool {
+    // The tables do not care about case; Kubernetes does.
+    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +45,18 @@ mod tests {
         assert_eq!(parse("2026-01-02T05:04:05.5+02:00"), Some((1_767_323_045, 500_000_000)));
         assert_eq!(parse("1969-12-31T23:59:59.25Z"), Some((-1, 250_000_000)));
         assert_eq!(parse("yesterday"), None);
+    }
+
+    #[test]
+    fn time_zones_are_known_by_their_exact_names() {
+        for (name, known) in [
+            ("Europe/Berlin", true),
+            ("UTC", true),
+            ("Etc/GMT+5", true),
+            ("europe/berlin", false),
+            ("Mars/Base", false),
+        ] {
+            assert_eq!(is_zone(name), known, "{name}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The row: everything there is to know of a resource.
 
+use crate::convert::convert;
 use crate::print::Printer;
 use crate::strategy::Strategy;
 use bytes::Bytes;
+use object::Value;
 use schema::{NodeId, Schema};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -191,7 +193,28 @@ impl Resource {
         }
     }
 
+    /// Whether objects are stored in another version than this one.
+    pub fn is_converted(&self) -> bool {
+        let (group, version) = split_version(&self.stored_as);
+        (group, version) != (self.group.as_ref(), self.version.as_ref())
+    }
+
+    /// Turns an object of this version into one as it is stored.
+    pub fn to_stored(&self, value: &mut Value) {
+        convert(value, (&self.group, &self.version), split_version(&self.stored_as));
+    }
+
+    /// Turns an object as it is stored into one of this version.
+    pub fn to_served(&self, value: &mut Value) {
+        convert(value, split_version(&self.stored_as), (&self.group, &self.version));
+    }
+
     pub fn subresource(&self, name: &str) -> Option<Subresource> {
         self.subresources.iter().copied().find(|subresource| subresource.name() == name)
     }
+}
+
+/// The group and version of `apps/v1`.
+fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }

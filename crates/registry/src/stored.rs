@@ -48,7 +48,8 @@ impl Object {
     pub fn new(key: Bytes, revision: Revision, body: Bytes) -> Result<Self, Unreadable> {
         let head = &body[..body.len().min(MAX_METADATA_OFFSET)];
         let found = head.windows(METADATA.len()).position(|window| window == METADATA);
-        let unreadable = || Unreadable { key: String::from_utf8_lossy(&key).into_owned(), why: "no metadata".to_owned() };
+        let unreadable =
+            || Unreadable { key: String::from_utf8_lossy(&key).into_owned(), why: "no metadata".to_owned() };
         let start = u16::try_from(found.ok_or_else(unreadable)?).map_err(|_| unreadable())?;
         let end = start + METADATA.len() as u16;
         Ok(Object { key, revision, body, metadata: (start, end), facets: OnceLock::new() })
@@ -186,7 +187,8 @@ fn write_resource_version(revision: Revision, out: &mut BytesMut) {
 /// The bytes to store for an object.
 pub fn encode(api_version: &str, kind: &str, object: &Map<String, Value>) -> Bytes {
     let mut out = BytesMut::with_capacity(1024).writer();
-    write!(out, "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{").expect("memory can be written to");
+    write!(out, "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{")
+        .expect("memory can be written to");
     let mut comma = false;
     for (name, value) in object.get("metadata").and_then(Value::as_object).into_iter().flatten() {
         if name != "resourceVersion" && name != "selfLink" {

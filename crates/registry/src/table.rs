@@ -106,16 +106,17 @@ fn names(names: &[&'static str]) -> Cow<'static, [Cow<'static, str>]> {
 fn rows() -> Vec<Resource> {
     use Subresource::*;
     vec![
-        namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY),
+        namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY)
+            .strategy(&strategy::binding::STRATEGY),
         cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY)
-            .printer(&print::COMPONENT_STATUS),
+            .strategy(&strategy::component_status::STRATEGY).printer(&print::COMPONENT_STATUS),
         namespaced("v1", "ConfigMap", "configmaps").short(&["cm"])
             .strategy(&strategy::config_map::STRATEGY).printer(&print::CONFIG_MAP),
         namespaced("v1", "Endpoints", "endpoints").short(&["ep"])
-            .printer(&print::ENDPOINTS),
+            .strategy(&strategy::endpoints::ENDPOINTS).printer(&print::ENDPOINTS),
         namespaced("v1", "Event", "events").short(&["ev"]).expires_after(EVENT_TTL)
             .selectable(&["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"])
-            .printer(&print::EVENT),
+            .strategy(&strategy::event::CORE).printer(&print::EVENT),
         namespaced("v1", "LimitRange", "limitranges").short(&["limits"])
             .strategy(&strategy::limit_range::STRATEGY),
         cluster("v1", "Namespace", "namespaces").short(&["ns"]).verbs(Verbs::NO_COLLECTION).subresources(&[Finalize, Status])
@@ -125,17 +126,17 @@ fn rows() -> Vec<Resource> {
             .selectable(&["spec.unschedulable"])
             .strategy(&strategy::node::STRATEGY).printer(&print::NODE),
         namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).subresources(&[Status])
-            .printer(&print::PERSISTENT_VOLUME_CLAIM),
+            .strategy(&strategy::volume_claim::STRATEGY).printer(&print::PERSISTENT_VOLUME_CLAIM),
         cluster("v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).subresources(&[Status])
-            .printer(&print::PERSISTENT_VOLUME),
+            .strategy(&strategy::volume::STRATEGY).printer(&print::PERSISTENT_VOLUME),
         namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status])
             .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
-            .printer(&print::POD),
+            .strategy(&strategy::pod::STRATEGY).printer(&print::POD),
         namespaced("v1", "PodTemplate", "podtemplates")
-            .printer(&print::POD_TEMPLATE),
+            .strategy(&strategy::pod_template::STRATEGY).printer(&print::POD_TEMPLATE),
         namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status])
             .selectable(&["status.replicas"])
-            .printer(&print::REPLICATION_CONTROLLER),
+            .strategy(&strategy::replica_set::REPLICATION_CONTROLLER).printer(&print::REPLICATION_CONTROLLER),
         namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status])
             .strategy(&strategy::resource_quota::STRATEGY).printer(&print::RESOURCE_QUOTA),
         namespaced("v1", "Secret", "secrets")
@@ -147,20 +148,20 @@ fn rows() -> Vec<Resource> {
             .selectable(&["spec.clusterIP", "spec.type"])
             .strategy(&strategy::service::STRATEGY).printer(&print::SERVICE),
         cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status])
-            .printer(&print::API_SERVICE),
+            .strategy(&strategy::api_service::STRATEGY).printer(&print::API_SERVICE),
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions")
-            .printer(&print::CONTROLLER_REVISION),
+            .strategy(&strategy::pod_template::CONTROLLER_REVISION).printer(&print::CONTROLLER_REVISION),
         namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status])
-            .printer(&print::DAEMON_SET),
+            .strategy(&strategy::daemon_set::STRATEGY).printer(&print::DAEMON_SET),
         namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::DEPLOYMENT),
+            .strategy(&strategy::deployment::STRATEGY).printer(&print::DEPLOYMENT),
         namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::REPLICA_SET),
+            .strategy(&strategy::replica_set::STRATEGY).printer(&print::REPLICA_SET),
         namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status])
-            .printer(&print::STATEFUL_SET),
+            .strategy(&strategy::stateful_set::STRATEGY).printer(&print::STATEFUL_SET),
         namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL)
             .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"])
-            .printer(&print::EVENT),
+            .strategy(&strategy::event::EVENTS).printer(&print::EVENT),
         cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
@@ -168,29 +169,29 @@ fn rows() -> Vec<Resource> {
         cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status])
-            .printer(&print::HORIZONTAL_POD_AUTOSCALER),
+            .strategy(&strategy::autoscaler::V2).printer(&print::HORIZONTAL_POD_AUTOSCALER),
         namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2")
-            .printer(&print::HORIZONTAL_POD_AUTOSCALER_V1),
+            .strategy(&strategy::autoscaler::V1).printer(&print::HORIZONTAL_POD_AUTOSCALER_V1),
         namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status])
-            .printer(&print::CRON_JOB),
+            .strategy(&strategy::cron_job::STRATEGY).printer(&print::CRON_JOB),
         namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status])
             .selectable(&["status.successful"])
-            .printer(&print::JOB),
+            .strategy(&strategy::job::STRATEGY).printer(&print::JOB),
         cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
             .selectable(&["spec.signerName"])
-            .printer(&print::CERTIFICATE_SIGNING_REQUEST),
+            .strategy(&strategy::certificate::STRATEGY).printer(&print::CERTIFICATE_SIGNING_REQUEST),
         cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses")
-            .printer(&print::INGRESS_CLASS),
+            .strategy(&strategy::ingress::INGRESS_CLASS).printer(&print::INGRESS_CLASS),
         namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status])
-            .printer(&print::INGRESS),
+            .strategy(&strategy::ingress::INGRESS).printer(&print::INGRESS),
         cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses").short(&["ip"])
-            .printer(&print::IP_ADDRESS),
+            .strategy(&strategy::service_cidr::IP_ADDRESS).printer(&print::IP_ADDRESS),
         namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies").short(&["netpol"])
-            .printer(&print::NETWORK_POLICY),
+            .strategy(&strategy::network_policy::STRATEGY).printer(&print::NETWORK_POLICY),
         cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs").subresources(&[Status])
-            .printer(&print::SERVICE_CIDR),
+            .strategy(&strategy::service_cidr::SERVICE_CIDR).printer(&print::SERVICE_CIDR),
         namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status])
-            .printer(&print::POD_DISRUPTION_BUDGET),
+            .strategy(&strategy::disruption_budget::STRATEGY).printer(&print::POD_DISRUPTION_BUDGET),
         cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings")
             .strategy(&strategy::rbac::CLUSTER_ROLE_BINDING).printer(&print::ROLE_BINDING),
         cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles")
@@ -200,50 +201,52 @@ fn rows() -> Vec<Resource> {
         namespaced("rbac.authorization.k8s.io/v1", "Role", "roles")
             .strategy(&strategy::rbac::ROLE),
         cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers")
-            .printer(&print::CSI_DRIVER),
+            .strategy(&strategy::storage::CSI_DRIVER).printer(&print::CSI_DRIVER),
         cluster("storage.k8s.io/v1", "CSINode", "csinodes")
-            .printer(&print::CSI_NODE),
-        namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
+            .strategy(&strategy::storage::CSI_NODE).printer(&print::CSI_NODE),
+        namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities")
+            .strategy(&strategy::storage::CSI_STORAGE_CAPACITY),
         cluster("storage.k8s.io/v1", "StorageClass", "storageclasses").short(&["sc"])
-            .printer(&print::STORAGE_CLASS),
+            .strategy(&strategy::storage::STORAGE_CLASS).printer(&print::STORAGE_CLASS),
         cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments").subresources(&[Status])
-            .printer(&print::VOLUME_ATTACHMENT),
+            .strategy(&strategy::storage::VOLUME_ATTACHMENT).printer(&print::VOLUME_ATTACHMENT),
         cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"])
-            .printer(&print::VOLUME_ATTRIBUTES_CLASS),
+            .strategy(&strategy::storage::VOLUME_ATTRIBUTES_CLASS).printer(&print::VOLUME_ATTRIBUTES_CLASS),
         cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").categories(&["api-extensions"])
-            .printer(&print::MUTATING_ADMISSION_POLICY),
+            .strategy(&strategy::admission_policy::MUTATING).printer(&print::MUTATING_ADMISSION_POLICY),
         cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").categories(&["api-extensions"])
-            .printer(&print::ADMISSION_POLICY_BINDING),
+            .strategy(&strategy::admission_policy::MUTATING_BINDING).printer(&print::ADMISSION_POLICY_BINDING),
         cluster("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations").categories(&["api-extensions"])
-            .printer(&print::WEBHOOK_CONFIGURATION),
+            .strategy(&strategy::webhook::MUTATING).printer(&print::WEBHOOK_CONFIGURATION),
         cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies").categories(&["api-extensions"]).subresources(&[Status])
-            .printer(&print::VALIDATING_ADMISSION_POLICY),
+            .strategy(&strategy::admission_policy::VALIDATING).printer(&print::VALIDATING_ADMISSION_POLICY),
         cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").categories(&["api-extensions"])
-            .printer(&print::ADMISSION_POLICY_BINDING),
+            .strategy(&strategy::admission_policy::VALIDATING_BINDING).printer(&print::ADMISSION_POLICY_BINDING),
         cluster("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").categories(&["api-extensions"])
-            .printer(&print::WEBHOOK_CONFIGURATION),
-        cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status]),
+            .strategy(&strategy::webhook::VALIDATING).printer(&print::WEBHOOK_CONFIGURATION),
+        cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status])
+            .strategy(&strategy::custom_resource::STRATEGY),
         cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"])
-            .printer(&print::PRIORITY_CLASS),
+            .strategy(&strategy::priority_class::STRATEGY).printer(&print::PRIORITY_CLASS),
         namespaced("coordination.k8s.io/v1", "Lease", "leases")
             .strategy(&strategy::lease::STRATEGY).printer(&print::LEASE),
         cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses")
-            .printer(&print::RUNTIME_CLASS),
+            .strategy(&strategy::runtime_class::STRATEGY).printer(&print::RUNTIME_CLASS),
         namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
-            .printer(&print::ENDPOINT_SLICE),
+            .strategy(&strategy::endpoints::ENDPOINT_SLICE).printer(&print::ENDPOINT_SLICE),
         cluster("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas").subresources(&[Status])
-            .printer(&print::FLOW_SCHEMA),
+            .strategy(&strategy::flow_control::FLOW_SCHEMA).printer(&print::FLOW_SCHEMA),
         cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status])
-            .printer(&print::PRIORITY_LEVEL),
+            .strategy(&strategy::flow_control::PRIORITY_LEVEL).printer(&print::PRIORITY_LEVEL),
         cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
-            .printer(&print::DEVICE_CLASS),
+            .strategy(&strategy::device::DEVICE_CLASS).printer(&print::DEVICE_CLASS),
         namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status])
-            .printer(&print::RESOURCE_CLAIM),
+            .strategy(&strategy::device::RESOURCE_CLAIM).printer(&print::RESOURCE_CLAIM),
         namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
-            .printer(&print::RESOURCE_CLAIM_TEMPLATE),
+            .strategy(&strategy::device::RESOURCE_CLAIM_TEMPLATE).printer(&print::RESOURCE_CLAIM_TEMPLATE),
         cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
             .selectable(&["spec.nodeName", "spec.driver"])
-            .printer(&print::RESOURCE_SLICE),
+            .strategy(&strategy::resource_slice::STRATEGY).printer(&print::RESOURCE_SLICE),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Making an object conform to its schema, as decoding into Kubernetes' own types would.
 //!
 //! Fields the schema does not know are dropped and named, so that a request can warn of them or refuse them. Nulls are
-//! dropped, since they mean "not set". Quantities and times are rewritten to their canonical form. What has the wrong
+//! dropped, since they mean "not set", and so are zeros where the schema says that they mean the same. Quantities and times are rewritten to their canonical form. What has the wrong
 //! type ends it: there is no telling what was meant.
 
 use crate::node::{NodeId, Scalar, Schema, Shape};
@@ -93,7 +93,12 @@ impl<'a> Walk<'a> {
         for (name, value) in fields.iter_mut() {
             match known.field(name) {
                 Some(_) if value.is_null() => dropped.push(name.clone()),
-                Some(field) => self.value(field.node, value, &Place::Field(place, name))?,
+                Some(field) => {
+                    self.value(field.node, value, &Place::Field(place, name))?;
+                    if !field.keeps_zero && is_zero(self.schema.shape(field.node), value) {
+                        dropped.push(name.clone());
+                    }
+                }
                 None if known.open => {}
                 None => {
                     self.unknown.push(Place::Field(place, name).to_string());
@@ -193,6 +198,20 @@ impl<'a> Walk<'a> {
             }
             .to_owned(),
         }
+    }
+}
+
+/// Whether a value is what Go leaves out when it writes a field that is no pointer.
+fn is_zero(shape: &Shape, value: &Value) -> bool {
+    match (shape, value) {
+        (Shape::List(_), Value::Array(items)) => items.is_empty(),
+        (Shape::Map(_), Value::Object(entries)) => entries.is_empty(),
+        // These are structs to Go, which it never leaves out.
+        (Shape::Scalar(Scalar::Quantity | Scalar::IntOrString), _) => false,
+        (Shape::Scalar(_), Value::String(text)) => text.is_empty(),
+        (Shape::Scalar(_), Value::Bool(flag)) => !flag,
+        (Shape::Scalar(_), Value::Number(number)) => number.as_f64() == Some(0.0),
+        _ => false,
     }
 }
 

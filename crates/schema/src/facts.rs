@@ -6,8 +6,9 @@
 //! Container                                                   a type; "kind" if it has apiVersion and kind of its own,
 //!   name!  1 string =""                                         "whole" if it merges as one value
 //!   ports  6 [ContainerPort] map=containerPort,protocol patch-merge=containerPort
-//!   limits 2 {Quantity}                                       a field: name, ! if required, protobuf number, type,
-//! ```                                                           and then how it merges and what it defaults to
+//!   limits 2 {Quantity}                                       a field: name, ! if required, protobuf number, type, ?
+//!   stop   9 int32?                                             if zero is not the same as not set, and then how it
+//! ```                                                           merges and what it defaults to
 //!
 //! A number like `2.3` is field 3 of the message in field 2 whose fields JSON shows inline. Types of other tables are
 //! named in full (`meta.v1.ObjectMeta`). The tables are part of the program; a mistake in one is a bug, so reading
@@ -111,6 +112,7 @@ impl Reader<'_> {
             required: false,
             number: Vec::new(),
             default: None,
+            keeps_zero: true,
             granular: false,
             patch: Patch::default(),
         }
@@ -131,7 +133,7 @@ impl Reader<'_> {
         let mut words = facts.split_whitespace();
         let mut word = || words.next().unwrap_or_else(|| panic!("{}: too short: {line}", self.package));
         let (name, number, kind) = (word(), word(), word());
-        let node = self.kind(kind);
+        let node = self.kind(kind.trim_end_matches('?'));
         let (mut patch, mut granular) = (Patch::default(), false);
         for word in words {
             match word {
@@ -145,6 +147,7 @@ impl Reader<'_> {
             required: name.ends_with('!'),
             number: number.split('.').map(|part| part.parse().expect("protobuf numbers are numbers")).collect(),
             default: default.map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: what is {text}?"))),
+            keeps_zero: kind.ends_with('?') || name.ends_with('!') || default.is_some(),
             granular,
             patch,
         }

@@ -77,6 +77,8 @@ pub struct Field {
     /// The protobuf field number, behind those of the inlined messages it stands in; empty for custom resources.
     pub number: Vec<u32>,
     pub default: Option<Value>,
+    /// Zero or empty is a value of its own here. Elsewhere it is the same as not set, and is not kept.
+    pub keeps_zero: bool,
     /// Merged field by field here, though its type says otherwise.
     pub granular: bool,
     pub patch: Patch,

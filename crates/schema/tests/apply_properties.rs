@@ -7,7 +7,16 @@ use schema::{Field, List, ListMerge, NodeId, Patch, Scalar, Schema, Shape, Struc
 
 fn field(name: &str, node: NodeId, default: Option<Value>) -> Field {
     let patch = Patch::default();
-    Field { name: name.into(), node, required: false, number: Vec::new(), default, granular: false, patch }
+    Field {
+        name: name.into(),
+        node,
+        required: false,
+        number: Vec::new(),
+        default,
+        keeps_zero: true,
+        granular: false,
+        patch,
+    }
 }
 
 fn structure(schema: &mut Schema, atomic: bool, mut fields: Vec<Field>) -> NodeId {

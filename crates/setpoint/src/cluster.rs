@@ -66,12 +66,19 @@ impl Cluster {
         progress(&format!("{objects} objects at revision {}", registry.cache.revision()));
 
         let listener = TcpListener::bind(options.listen).await;
-        let listener = listener.with_context(|| format!("listening on {}; choose another with --listen", options.listen))?;
+        let listener =
+            listener.with_context(|| format!("listening on {}; choose another with --listen", options.listen))?;
         let address = listener.local_addr().context("the address that is listened on")?;
         let serving = authority.serving(&names(), &addresses(address), now)?;
         let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
         let tls = Arc::new(tls);
-        let api = Api::new(registry, ambient.clone(), Authentication::default(), Authorization::default(), address.to_string());
+        let api = Api::new(
+            registry,
+            ambient.clone(),
+            Authentication::default(),
+            Authorization::default(),
+            address.to_string(),
+        );
         renew(&ambient, authority.clone(), tls.clone(), address);
         ambient.tasks.spawn("listener", apiserver::serve(api.clone(), listener, tls));
 
@@ -110,9 +117,12 @@ fn server_url(address: SocketAddr) -> String {
 async fn open_store(options: &Options, ambient: &Ambient) -> anyhow::Result<Arc<dyn Store>> {
     Ok(match &options.store {
         StoreChoice::Memory => Arc::new(Memory::new(ambient, Retention::default())),
-        StoreChoice::Sqlite => Arc::new(Sqlite::open(ambient, SqliteOptions::new(options.data_dir.join("store"))).await?),
+        StoreChoice::Sqlite => {
+            Arc::new(Sqlite::open(ambient, SqliteOptions::new(options.data_dir.join("store"))).await?)
+        }
         StoreChoice::Etcd(endpoints) => {
-            let options = EtcdOptions { root: Bytes::from_static(b"/setpoint/"), ..EtcdOptions::new(endpoints.clone()) };
+            let options =
+                EtcdOptions { root: Bytes::from_static(b"/setpoint/"), ..EtcdOptions::new(endpoints.clone()) };
             Arc::new(Etcd::connect(ambient, options).await?)
         }
     })
@@ -120,9 +130,15 @@ async fn open_store(options: &Options, ambient: &Ambient) -> anyhow::Result<Arc<
 
 /// The names clients know the API by.
 fn names() -> Vec<String> {
-    let mut names: Vec<String> = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"]
-        .map(str::to_owned)
-        .into();
+    let mut names: Vec<String> = [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+        "localhost",
+    ]
+    .map(str::to_owned)
+    .into();
     if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
         names.push(host.trim().to_owned());
     }
@@ -131,7 +147,8 @@ fn names() -> Vec<String> {
 }
 
 fn addresses(listening: SocketAddr) -> Vec<IpAddr> {
-    let mut addresses = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST), API_SERVICE_ADDRESS];
+    let mut addresses =
+        vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST), API_SERVICE_ADDRESS];
     if !addresses.contains(&listening.ip()) && !listening.ip().is_unspecified() {
         addresses.push(listening.ip());
     }

@@ -82,7 +82,9 @@ async fn run(up: Up) -> anyhow::Result<()> {
     eprintln!("setpoint: stopping");
     cluster.stop().await;
     match failure {
-        Some(failure) => Err(anyhow::Error::new(failure).context("the store failed; what was acknowledged is safe, start again")),
+        Some(failure) => {
+            Err(anyhow::Error::new(failure).context("the store failed; what was acknowledged is safe, start again"))
+        }
         None => Ok(()),
     }
 }

@@ -1,12 +1,55 @@
-//! What is not stored as it is sent: questions that are answered, and subresources that are verbs.
+//! What is not stored as it is sent: questions that are answered, and subresources that do something.
+
+mod binding;
+mod component_status;
+mod eviction;
+mod node;
+mod reviews;
+mod scale;
 
 use crate::body::Body;
 use crate::context::Context;
+use crate::decode::{self, Decoded};
+use crate::pipeline::method_not_allowed;
+use crate::render;
 use bytes::Bytes;
-use http::Response;
-use object::ApiError;
+use http::{Response, StatusCode};
+use object::{ApiError, Value, json};
+
+type Answer = Result<Response<Body>, ApiError>;
 
 /// Serves the request if it is one of these.
-pub(crate) async fn serve(_ctx: &Context, _body: &Bytes) -> Option<Result<Response<Body>, ApiError>> {
-    None
+pub(crate) async fn serve(ctx: &Context, body: &Bytes) -> Option<Answer> {
+    let (table, subresource) = (ctx.resource.table.as_ref(), ctx.target.subresource.as_str());
+    let creates = |answer| Some(if ctx.info.verb == "create" { answer } else { Err(method_not_allowed()) });
+    match (table, subresource) {
+        (_, "scale") if ctx.resource.subresource("scale").is_some() => Some(scale::serve(ctx, body).await),
+        ("pods", "binding") | ("bindings", "") => creates(binding::create(ctx, body).await),
+        ("pods", "eviction") => creates(eviction::create(ctx, body).await),
+        ("pods", "log" | "exec" | "attach" | "portforward" | "proxy") | ("nodes" | "services", "proxy") => {
+            Some(node::serve(ctx).await)
+        }
+        ("componentstatuses", "") => Some(component_status::serve(ctx).await),
+        (table, "") if reviews::is_review(table) => creates(reviews::create(ctx, body).await),
+        _ => None,
+    }
+}
+
+/// Reads a body of a built-in kind that is not that of the resource.
+fn read(ctx: &Context, api_version: &str, kind: &str, body: &[u8]) -> Result<Value, ApiError> {
+    let node = render::schema_type(api_version, kind)
+        .ok_or_else(|| ApiError::internal(format!("there is no type {kind} in {api_version}")))?;
+    let schema = schema::builtin();
+    let Decoded { mut value, .. } = decode::typed(schema, node, api_version, kind, ctx.body_format()?, body)?;
+    schema::fill(schema, node, &mut value);
+    Ok(value)
+}
+
+/// Answers with a value of a built-in kind.
+fn answer(ctx: &Context, code: StatusCode, value: &Value) -> Response<Body> {
+    render::respond(ctx.viewer.accept.format, code, value, ctx.viewer.pretty)
+}
+
+fn success() -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 })
 }

@@ -28,7 +28,11 @@ pub(crate) async fn list(ctx: &Context) -> Result<Response<Body>, ApiError> {
 pub(crate) fn selection(ctx: &Context) -> Result<Selection, ApiError> {
     let labels = LabelSelector::parse(ctx.query.get("labelSelector").unwrap_or_default());
     let labels = labels.map_err(|error| {
-        ApiError::bad_request(format!("unable to parse requirement: {error}").replacen("unable to parse requirement: unable to parse requirement", "unable to parse requirement", 1))
+        ApiError::bad_request(format!("unable to parse requirement: {error}").replacen(
+            "unable to parse requirement: unable to parse requirement",
+            "unable to parse requirement",
+            1,
+        ))
     })?;
     let fields = FieldSelector::parse(ctx.query.get("fieldSelector").unwrap_or_default());
     let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
@@ -55,7 +59,9 @@ fn at(ctx: &Context, continued: bool) -> Result<At, ApiError> {
         return Err(invalid(Error::forbidden(&path, "sendInitialEvents is forbidden for list")));
     }
     match (version, matching) {
-        (_, Some(_)) if continued => Err(invalid(Error::forbidden(&path, "resourceVersionMatch is forbidden when continue is provided"))),
+        (_, Some(_)) if continued => {
+            Err(invalid(Error::forbidden(&path, "resourceVersionMatch is forbidden when continue is provided")))
+        }
         (Some(version), _) if continued && version != "0" => {
             Err(ApiError::bad_request("specifying resource version is not allowed when using continue"))
         }
@@ -84,16 +90,20 @@ fn at(ctx: &Context, continued: bool) -> Result<At, ApiError> {
 
 pub(crate) fn parse_version(text: &str) -> Result<Revision, ApiError> {
     text.parse().map(Revision).map_err(|_| {
-        let error = Error::invalid(&Path::new("resourceVersion"), text, format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
+        let error = Error::invalid(
+            &Path::new("resourceVersion"),
+            text,
+            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+        );
         ApiError::bad_request(error.to_string())
     })
 }
 
 fn limit(ctx: &Context) -> Result<usize, ApiError> {
     let Some(text) = ctx.query.get("limit") else { return Ok(0) };
-    let limit: i64 = text.parse().map_err(|_| {
-        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-    })?;
+    let limit: i64 = text
+        .parse()
+        .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
     Ok(usize::try_from(limit).unwrap_or(0))
 }
 
@@ -174,14 +184,23 @@ fn expired(error: &StartError, selection: &Selection, start: &Bytes) -> ApiError
         return ApiError::internal(error.to_string());
     };
     if start.is_empty() {
-        return ApiError::new(Reason::Expired, format!("The resourceVersion for the provided list is too old: {requested} ({compacted})"));
+        return ApiError::new(
+            Reason::Expired,
+            format!("The resourceVersion for the provided list is too old: {requested} ({compacted})"),
+        );
     }
     let token = Token { revision: None, start: relative(selection, start) };
     let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
     ApiError::new(Reason::Expired, message).with_continue(&token.encode())
 }
 
-fn finish(selection: &Selection, revision: Revision, items: Vec<Arc<Object>>, more: bool, remaining: Option<u64>) -> Page {
+fn finish(
+    selection: &Selection,
+    revision: Revision,
+    items: Vec<Arc<Object>>,
+    more: bool,
+    remaining: Option<u64>,
+) -> Page {
     let last = items.last().filter(|_| more);
     let token = last.map(|last| {
         // The first key that is greater than the last one.
@@ -209,7 +228,11 @@ impl Token {
     fn encode(&self) -> String {
         let revision = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
         let token = json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": self.start });
-        base64::encode(token.to_string().as_bytes()).replace('+', "-").replace('/', "_").trim_end_matches('=').to_owned()
+        base64::encode(token.to_string().as_bytes())
+            .replace('+', "-")
+            .replace('/', "_")
+            .trim_end_matches('=')
+            .to_owned()
     }
 
     fn parse(text: &str) -> Result<Self, ApiError> {

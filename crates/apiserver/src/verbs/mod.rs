@@ -12,7 +12,7 @@ pub(crate) use create::create;
 pub(crate) use delete::{DeleteRequest, delete, delete_collection, delete_object};
 pub(crate) use get::get;
 pub(crate) use list::list;
-pub(crate) use patch::patch;
+pub(crate) use patch::{patch, patch_value};
 pub(crate) use update::update;
 pub(crate) use watch::watch;
 

@@ -37,12 +37,7 @@ impl Kind {
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
 pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError> {
-    let content_type = ctx.header(header::CONTENT_TYPE).unwrap_or_default();
-    let kind = Kind::of(content_type.split(';').next().unwrap_or_default().trim()).ok_or_else(|| {
-        let message =
-            format!("the body of the request was in an unknown format - accepted media types include: {SUPPORTED}");
-        ApiError::new(Reason::UnsupportedMediaType, message)
-    })?;
+    let kind = kind_of(ctx)?;
     let options = Options::parse(&ctx.query, "PatchOptions")?;
     check_options(kind, &options)?;
     if kind == Kind::Apply {
@@ -71,6 +66,31 @@ fn check_options(kind: Kind, options: &Options) -> Result<(), ApiError> {
         _ => return Ok(()),
     };
     Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]))
+}
+
+/// Applies the patch of a request to a value of a built-in type that is not that of the resource.
+pub(crate) fn patch_value(ctx: &Context, schema_type: &str, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
+    let refused = |error: PatchError| patch_error(ctx, &error);
+    let node = schema::builtin().named(schema_type);
+    let node = node.ok_or_else(|| ApiError::internal(format!("there is no type {schema_type}")))?;
+    match kind_of(ctx)? {
+        Kind::Json => json_patch(value, patch).map_err(refused)?,
+        Kind::Merge | Kind::Apply => merge_patch(value, patch.clone()),
+        Kind::Strategic => {
+            strategic_merge_patch(schema::builtin(), node, value, patch.clone()).map_err(refused)?;
+        }
+    }
+    schema::conform(schema::builtin(), node, value).map_err(ApiError::bad_request_from)?;
+    Ok(())
+}
+
+fn kind_of(ctx: &Context) -> Result<Kind, ApiError> {
+    let content_type = ctx.header(header::CONTENT_TYPE).unwrap_or_default();
+    Kind::of(content_type.split(';').next().unwrap_or_default().trim()).ok_or_else(|| {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {SUPPORTED}");
+        ApiError::new(Reason::UnsupportedMediaType, message)
+    })
 }
 
 fn patched(ctx: &Context, kind: Kind, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
@@ -129,7 +149,10 @@ async fn apply(ctx: &Context, options: &Options, body: &[u8]) -> Result<Response
     match write::update(ctx, options, &mut edit).await {
         Err(error) if error.reason() == Reason::NotFound && ctx.target.subresource.is_empty() => {
             if !applied.at("metadata").text("uid").is_empty() {
-                return Err(ctx.conflict(&ctx.target.name, "uid mismatch: the provided object specified uid, and no existing object was found"));
+                return Err(ctx.conflict(
+                    &ctx.target.name,
+                    "uid mismatch: the provided object specified uid, and no existing object was found",
+                ));
             }
             let edited = applied_to(ctx, options, None, &applied)?;
             let stored = write::create(ctx, options, edited).await?;
@@ -166,7 +189,7 @@ fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, 
     let mut value = ctx.accept(decoded, options.validation)?;
     ctx.check_place(&mut value)?;
     if ctx.viewer.is_converted() {
-        registry::convert::convert(&mut value, &resource.api_version(), &resource.stored_as, &resource.kind);
+        resource.to_stored(&mut value);
     }
     Ok(value)
 }

@@ -28,7 +28,8 @@ const FRAME_BYTES: usize = 64 << 10;
 
 pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
     if ctx.viewer.accept.format == Format::Yaml {
-        let message = "only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf";
+        let message =
+            "only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf";
         return Err(ApiError::new(Reason::NotAcceptable, message));
     }
     let selection = super::list::selection(ctx)?;
@@ -93,14 +94,20 @@ fn start(ctx: &Context) -> Result<Start, ApiError> {
     };
     if ctx.query.has("sendInitialEvents") {
         if matching != Some("NotOlderThan") {
-            return forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            return forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
         }
         if ctx.query.flag("sendInitialEvents") {
             let at_least = version.filter(|version| *version > Revision::ZERO);
             return Ok(Start::Initial { at_least, marked: ctx.query.flag("allowWatchBookmarks") });
         }
     } else if matching.is_some() {
-        return forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        return forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        );
     }
     Ok(match version {
         None => Start::Initial { at_least: None, marked: false },
@@ -113,9 +120,9 @@ fn timeout(ctx: &Context) -> Result<Duration, ApiError> {
     let Some(text) = ctx.query.get("timeoutSeconds") else {
         return Ok(MIN_TIMEOUT + Duration::from_secs(ctx.api.ambient.random.below(MIN_TIMEOUT.as_secs())));
     };
-    let seconds = text.parse().map_err(|_| {
-        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-    })?;
+    let seconds = text
+        .parse()
+        .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
     Ok(Duration::from_secs(seconds))
 }
 

@@ -13,14 +13,13 @@ use ambient::Tasks;
 use bytes::Bytes;
 use imbl::OrdMap;
 use parking_lot::RwLock;
-pub use ring::{Event, EventKind};
 use ring::Ring;
+pub use ring::{Event, EventKind};
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use store::{Change, Item, Range, Revision, Store, WatchRequest};
 pub use watch::{Lost, Watch};
-
 
 #[derive(Clone)]
 pub struct Cache(Arc<Shared>);
@@ -168,6 +167,11 @@ impl Cache {
         Snapshot { revision: state.revision, objects }
     }
 
+    /// The revision of the newest event of a resource that is at hand; zero if there is none.
+    pub fn last_change(&self, table: &str) -> Revision {
+        self.0.state.read().tables.get(table).map_or(Revision::ZERO, |table| table.ring.last())
+    }
+
     /// How many objects there are of each resource.
     pub fn counts(&self) -> Vec<(Arc<str>, usize)> {
         self.0.state.read().tables.iter().map(|(name, table)| (name.clone(), table.objects.len())).collect()
@@ -175,7 +179,13 @@ impl Cache {
 
     /// The state of one resource at a kept revision, which may be older than the cache: keys under `prefix` from
     /// `start` on, at most `limit` of them, and how many more there are.
-    pub async fn earlier(&self, prefix: Bytes, start: Bytes, limit: usize, at: Revision) -> Result<(Vec<Arc<Object>>, u64), StartError> {
+    pub async fn earlier(
+        &self,
+        prefix: Bytes,
+        start: Bytes,
+        limit: usize,
+        at: Revision,
+    ) -> Result<(Vec<Arc<Object>>, u64), StartError> {
         let range = Range { prefix, start, limit, at: Some(at) };
         let found = self.0.store.range(range).await?;
         let objects = found.items.iter().map(|item| Ok(Arc::new(self.0.object(item)?)));

@@ -59,6 +59,10 @@ impl Ring {
         }
     }
 
+    pub(super) fn last(&self) -> Revision {
+        self.events.back().map_or(Revision::ZERO, |event| event.revision())
+    }
+
     /// The events after a revision, at most `limit` and then as many more as share the last one's revision; none if
     /// some of them are gone.
     pub(super) fn after(&self, revision: Revision, limit: usize) -> Option<Vec<Arc<Event>>> {

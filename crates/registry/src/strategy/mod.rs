@@ -6,21 +6,70 @@
 //! cleared on create and kept on update, the generation.
 
 pub mod address;
+pub mod admission_policy;
+pub mod api_service;
+pub mod at;
+<<<<<<< HEAD
+pub mod autoscaler;
+pub mod binding;
+pub mod certificate;
+<<<<<<< HEAD
+mod claim;
 pub mod config_map;
+pub mod custom_resource;
+pub mod custom_resource_schema;
+pub mod daemon_set;
+pub mod deployment;
+=======
+pub mod component_status;
+pub mod config_map;
+pub mod custom_resource;
+pub mod custom_resource_schema;
+pub mod custom_resource_version;
+pub mod device;
+>>>>>>> work-b
+pub mod disruption_budget;
+pub mod endpoints;
+pub mod event;
+pub mod flow_control;
+pub mod ingress;
+=======
+mod check;
+mod claim;
+pub mod cron_job;
+pub mod daemon_set;
+pub mod deployment;
+pub mod job;
+>>>>>>> work-a
 pub mod label_selector;
 pub mod lease;
 pub mod limit_range;
 pub mod metadata;
 pub mod namespace;
+pub mod network_policy;
 pub mod node;
+pub mod node_selector;
 pub mod place;
+pub mod pod;
+pub mod pod_template;
+pub mod priority_class;
 pub mod rbac;
+pub mod replica_set;
 pub mod resource_name;
 pub mod resource_quota;
+pub mod resource_slice;
+pub mod runtime_class;
 pub mod secret;
 pub mod service;
 pub mod service_account;
 pub mod service_change;
+pub mod service_cidr;
+pub mod stateful_set;
+pub mod storage;
+pub mod volume;
+pub mod volume_claim;
+pub mod webhook;
+mod workload;
 
 use object::field::Errors;
 use object::{Value, name};
@@ -65,3 +114,60 @@ pub const PLAIN: Strategy = Strategy {
     unconditional_update: true,
     create_on_update: false,
 };
+<<<<<<< HEAD
+
+#[cfg(test)]
+<<<<<<< HEAD
+mod check;
+=======
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use object::json;
+
+    /// Nothing, nonsense, and an object with only what the schema fills in.
+    fn odd_objects(kind: &str) -> Vec<Value> {
+        let schema = schema::builtin();
+        let mut filled = json!({});
+        schema::fill(schema, schema.named(kind).unwrap(), &mut filled);
+        let nonsense = json!({ "metadata": [], "spec": "x", "status": 1, "rules": {}, "webhooks": [null], "data": [] });
+        let names =
+            json!({ "metadata": { "name": "a", "namespace": "b" }, "spec": { "ports": [1], "versions": [{}] } });
+        vec![json!(null), json!({}), nonsense, names, filled]
+    }
+
+    #[test]
+    fn no_rule_trips_over_what_it_does_not_expect() {
+        for resource in builtin() {
+            let strategy = resource.strategy;
+            for object in odd_objects(&resource.schema_type) {
+                let mut defaulted = object.clone();
+                strategy.default.iter().for_each(|default| default(&mut defaulted));
+                let mut prepared = defaulted.clone();
+                strategy.prepare.iter().for_each(|prepare| prepare(&mut prepared, None));
+                strategy.prepare.iter().for_each(|prepare| prepare(&mut prepared, Some(&object)));
+                let mut errors = Errors::new();
+                strategy.validate.iter().for_each(|validate| validate(&prepared, None, &mut errors));
+                strategy.validate.iter().for_each(|validate| validate(&prepared, Some(&object), &mut errors));
+                strategy.validate_status.iter().for_each(|validate| validate(&prepared, &object, &mut errors));
+                strategy.warn.iter().for_each(|warn| drop(warn(&prepared, Some(&object))));
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_that_are_set_stay_as_they_are() {
+        for resource in builtin() {
+            let Some(default) = resource.strategy.default else { continue };
+            for mut object in odd_objects(&resource.schema_type) {
+                default(&mut object);
+                let once = object.clone();
+                default(&mut object);
+                assert_eq!(object, once, "{}", resource.kind);
+            }
+        }
+    }
+}
+>>>>>>> work-b
+=======
+>>>>>>> work-a

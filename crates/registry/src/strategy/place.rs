@@ -262,7 +262,7 @@ pub(crate) mod testing {
     use crate::strategy::Strategy;
 
     /// The messages of a kind's rules, with its defaults and the schema's applied as they are in a request.
-    pub fn messages(strategy: &Strategy, kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
+    pub(crate) fn messages(strategy: &Strategy, kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
         let (new, old) = (filled(strategy, kind, new), old.map(|old| filled(strategy, kind, old)));
         let mut errors = Errors::new();
         if let Some(validate) = strategy.validate {
@@ -271,7 +271,7 @@ pub(crate) mod testing {
         errors.iter().map(ToString::to_string).collect()
     }
 
-    pub fn filled(strategy: &Strategy, kind: &str, value: &Value) -> Value {
+    pub(crate) fn filled(strategy: &Strategy, kind: &str, value: &Value) -> Value {
         let schema = schema::builtin();
         let node = schema.named(kind).unwrap_or_else(|| panic!("there is no type {kind}"));
         let mut value = value.clone();
@@ -288,7 +288,7 @@ pub(crate) mod testing {
     }
 
     /// A value with one field changed: `with(&pod, "spec.nodeName", json!("a"))`.
-    pub fn with(value: &Value, path: &str, field: Value) -> Value {
+    pub(crate) fn with(value: &Value, path: &str, field: Value) -> Value {
         let mut changed = value.clone();
         let pointer = format!("/{}", path.replace('.', "/"));
         match pointer.rsplit_once('/') {
@@ -306,7 +306,7 @@ pub(crate) mod testing {
     }
 
     /// Checks that changing one field of a good object gives exactly these messages.
-    pub fn each_mistake_has_its_message(
+    pub(crate) fn each_mistake_has_its_message(
         strategy: &Strategy,
         kind: &str,
         good: &Value,
@@ -320,7 +320,12 @@ pub(crate) mod testing {
     }
 
     /// Checks that changing one field of an object that is there gives exactly these messages.
-    pub fn each_change_has_its_message(strategy: &Strategy, kind: &str, old: &Value, cases: &[(&str, Value, &[&str])]) {
+    pub(crate) fn each_change_has_its_message(
+        strategy: &Strategy,
+        kind: &str,
+        old: &Value,
+        cases: &[(&str, Value, &[&str])],
+    ) {
         assert_eq!(messages(strategy, kind, old, Some(old)), [""; 0], "no change");
         for (path, value, expected) in cases {
             let new = with(old, path, value.clone());

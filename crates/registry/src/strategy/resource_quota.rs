@@ -177,7 +177,7 @@ mod tests {
             &quota(),
             &[
                 ("spec.hard.pods", json!("20"), &[]),
-                ("spec.scopes", json!([]), &["spec.scopes: Invalid value: []: field is immutable"]),
+                ("spec.scopes", json!([]), &["spec.scopes: Invalid value: null: field is immutable"]),
             ],
         );
     }

@@ -267,8 +267,8 @@ mod tests {
     }
 
     /// What happens to a change in a request: defaults, then preparing.
-    fn changed(old: &Value, new: Value) -> Value {
-        let mut new = filled(&STRATEGY, KIND, &new);
+    fn changed(old: &Value, new: &Value) -> Value {
+        let mut new = filled(&STRATEGY, KIND, new);
         prepare(&mut new, Some(old));
         new
     }
@@ -280,7 +280,7 @@ mod tests {
             "ports": [{ "port": 80, "nodePort": 30000 }],
         } });
         let old = filled(&STRATEGY, KIND, &allocated);
-        let new = changed(&old, json!({ "spec": { "type": "NodePort", "ports": [{ "port": 81 }] } }));
+        let new = changed(&old, &json!({ "spec": { "type": "NodePort", "ports": [{ "port": 81 }] } }));
         assert_eq!(new["spec"]["clusterIPs"], json!(["10.0.0.1"]));
         assert_eq!(new["spec"]["ports"][0]["nodePort"], 30000);
         assert_eq!(messages(&STRATEGY, KIND, &new, Some(&old)), [""; 0]);

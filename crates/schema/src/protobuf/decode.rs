@@ -75,7 +75,7 @@ impl<'a> Decoder<'a> {
             }
             Shape::Scalar(_) | Shape::Any => {
                 let value = self.value(field.node, found)?;
-                // A time of zero means that there is none.
+                // A time may say that there is none.
                 if !value.is_null() {
                     into.insert(field.name.to_string(), value);
                 }
@@ -181,6 +181,8 @@ fn scalar(kind: Scalar, found: Found<'_>) -> Result<Value, ProtobufError> {
             Parts { first: 1, third, .. } => Value::from(third),
             Parts { second, .. } => Value::from(second as i32),
         },
+        // No time at all is an empty message.
+        Scalar::Time | Scalar::MicroTime if matches!(found, Found::Bytes([])) => Value::Null,
         Scalar::Time | Scalar::MicroTime => {
             let Parts { first: seconds, second: nanos, .. } = Parts::read(found)?;
             let nanos = u32::try_from(nanos).map_err(|_| wrong())?;

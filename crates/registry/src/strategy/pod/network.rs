@@ -1,0 +1,110 @@
+//! The rules of a pod's names and of how it finds others: host name, name servers, host aliases.
+
+use crate::strategy::at::At;
+use object::field::Errors;
+use object::{View, name};
+use std::net::{IpAddr, Ipv6Addr};
+
+const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+const NAME_SERVERS_MAX: usize = 3;
+const SEARCHES_MAX: usize = 32;
+const SEARCHES_MAX_CHARS: usize = 2048;
+const HOSTNAME_MAX: usize = 64;
+
+pub(super) fn validate(spec: &At, errors: &mut Errors) {
+    spec.field("dnsPolicy").require_one_of(errors, &DNS_POLICIES);
+    dns_config(&spec.field("dnsConfig"), spec.field("dnsPolicy").text(), errors);
+    spec.field("hostname").named_if_set(errors, name::dns_label);
+    spec.field("subdomain").named_if_set(errors, name::dns_label);
+    let name = spec.field("hostnameOverride");
+    if name.is_set() {
+        for (flag, value) in [("setHostnameAsFQDN", true), ("hostNetwork", true)] {
+            if spec.field(flag).value() == value {
+                name.forbidden(errors, format!("may not be specified when {flag} is true"));
+            }
+        }
+        if name.text().len() > HOSTNAME_MAX {
+            name.too_long(errors, HOSTNAME_MAX);
+        }
+        name.named(errors, name::dns_subdomain);
+    }
+    for alias in spec.field("hostAliases").items() {
+        address(&alias.field("ip"), errors);
+        alias.field("hostnames").items().for_each(|name| name.named(errors, name::dns_subdomain));
+    }
+}
+
+fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
+    let (servers, searches) = (config.field("nameservers"), config.field("searches"));
+    if policy == "None" && !config.is_set() {
+        return config.required(errors, "must provide `dnsConfig` when `dnsPolicy` is None");
+    }
+    if policy == "None" && servers.is_empty() {
+        return servers.required(errors, "must provide at least one DNS nameserver when `dnsPolicy` is None");
+    }
+    if servers.items().count() > NAME_SERVERS_MAX {
+        servers.invalid(errors, format!("must not have more than {NAME_SERVERS_MAX} nameservers"));
+    }
+    servers.items().for_each(|server| address(&server, errors));
+    let count = searches.items().count();
+    if count > SEARCHES_MAX {
+        searches.invalid(errors, format!("must not have more than {SEARCHES_MAX} search paths"));
+    }
+    let length = searches.items().map(|search| search.text().len() + 1).sum::<usize>().saturating_sub(1);
+    if length > SEARCHES_MAX_CHARS {
+        let detail =
+            format!("must not have more than {SEARCHES_MAX_CHARS} characters (including spaces) in the search list");
+        searches.invalid(errors, detail);
+    }
+    for search in searches.items().filter(|search| search.text() != ".") {
+        let domain = search.text().strip_suffix('.').unwrap_or(search.text());
+        domain_with_underscores(domain).into_iter().for_each(|message| search.invalid_value(errors, domain, message));
+    }
+    for option in config.field("options").items() {
+        if option.value().text("name").is_empty() {
+            option.required(errors, "must not be empty");
+        }
+    }
+}
+
+/// A domain as some name servers know it: its labels may begin with an underscore and have more of them.
+fn domain_with_underscores(domain: &str) -> Vec<String> {
+    let label = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+    let plain: Vec<_> = domain.split('.').map(|part| part.strip_prefix('_').unwrap_or(part)).collect();
+    let ends_well = !plain.iter().any(|part| part.starts_with('_') || part.ends_with('_'));
+    let is_well_formed = ends_well && name::dns_subdomain(&plain.join(".").replace('_', "-")).is_empty();
+    if is_well_formed {
+        return Vec::new();
+    }
+    vec![format!(
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must \
+         start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+         '{label}(\\.{label})*')"
+    )]
+}
+
+/// An address, written in a way all programs understand the same.
+fn address(at: &At, errors: &mut Errors) {
+    match at.text().parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => {}
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            at.invalid(errors, "must not be an IPv4-mapped IPv6 address");
+        }
+        Ok(IpAddr::V6(_)) => {}
+        Err(_) if without_leading_zeros(at.text()) => at.invalid(errors, "must not have leading 0s"),
+        Err(_) => at.invalid(errors, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+    }
+}
+
+/// Whether it would be an address but for its leading zeros, which some programs take for octal numbers.
+fn without_leading_zeros(text: &str) -> bool {
+    let trimmed: Vec<_> = text
+        .split('.')
+        .map(|octet| match octet.trim_start_matches('0') {
+            "" if !octet.is_empty() => "0",
+            rest => rest,
+        })
+        .collect();
+    let (address, colons) = (trimmed.join("."), text.contains(':'));
+    !colons && address.parse::<IpAddr>().is_ok() && address.parse::<Ipv6Addr>().is_err()
+}

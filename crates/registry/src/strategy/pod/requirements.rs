@@ -1,0 +1,210 @@
+//! The rules of requests, limits and claims, of a container and of a pod as a whole.
+
+use super::container::Pod;
+use super::resources::{HUGE_PAGES, aggregate, is_native, is_pod_level, may_overcommit, quantity};
+use crate::strategy::at::At;
+use object::field::{Error, Errors, Kind};
+use object::{Quantity, View, name};
+use std::collections::BTreeSet;
+
+/// The names without a domain that mean something, to a container, a quota or a limit range.
+const STANDARD: [&str; 20] = [
+    "configmaps",
+    "cpu",
+    "ephemeral-storage",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+];
+
+/// Whose requirements they are, which decides what may be asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Container,
+    Pod,
+}
+
+pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
+    if resources.is_empty() {
+        return;
+    }
+    let (limits, requests) = (resources.field("limits"), resources.field("requests"));
+    let (mut has_compute, mut has_huge_pages) = (false, false);
+    for list in [&limits, &requests] {
+        for (name, amount) in list.entries() {
+            one(name, &amount, of, errors);
+            has_compute |= matches!(name, "cpu" | "memory");
+            has_huge_pages |= name.starts_with(HUGE_PAGES);
+        }
+    }
+    for (name, request) in requests.entries() {
+        within_limit(name, &request, &limits, &requests, errors);
+    }
+    if has_huge_pages && !has_compute {
+        resources.forbidden(errors, "HugePages require cpu or memory");
+    }
+    claims(&resources.field("claims"), pod, errors);
+}
+
+/// What a runtime class adds to a pod: limits without requests.
+pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
+    // The rules are those of limits, and the path says so.
+    let limits = overhead.relabelled("limits");
+    for (name, _) in overhead.entries() {
+        one(name, &limits.key(name), Of::Container, errors);
+    }
+}
+
+fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+    resource_name(name, amount, of, errors);
+    let value = quantity(amount.value());
+    if value.is_negative() {
+        amount.invalid(errors, "must be greater than or equal to 0");
+    }
+    if is_extended(name) && value.millis() % 1000 != 0 {
+        amount.invalid(errors, "must be an integer");
+    }
+    if let Some(size) = name.strip_prefix(HUGE_PAGES) {
+        let page = size.parse::<Quantity>().unwrap_or_default();
+        if page.units() <= 0 || value.units() % page.units() != 0 {
+            amount.invalid(errors, format!("{} is not positive integer multiple of {name}", amount.text()));
+        }
+    }
+}
+
+fn resource_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+    let known = match of {
+        Of::Container => matches!(name, "cpu" | "memory" | "ephemeral-storage"),
+        Of::Pod => matches!(name, "cpu" | "memory"),
+    };
+    if known {
+        return;
+    }
+    let messages = name::qualified_name(name);
+    let well_formed = messages.is_empty();
+    messages.into_iter().for_each(|message| amount.invalid_value(errors, name, message));
+    let standard = STANDARD.contains(&name) || name.starts_with(HUGE_PAGES) || name.starts_with("requests.hugepages-");
+    let unknown = well_formed && !name.contains('/') && !standard;
+    if unknown {
+        amount.invalid_value(errors, name, "must be a standard resource type or fully qualified");
+    }
+    match of {
+        Of::Pod if well_formed && !unknown && !is_pod_level(name) => {
+            errors.push(Error::not_supported(&amount.path(), name, &["cpu", HUGE_PAGES, "memory"]));
+        }
+        Of::Container if !name.contains('/') && !name.starts_with(HUGE_PAGES) => {
+            amount.invalid_value(errors, name, "must be a standard resource for containers");
+        }
+        Of::Container if !is_native(name) && !is_extended(name) => {
+            amount.invalid_value(errors, name, "doesn't follow extended resource name standard");
+        }
+        _ => {}
+    }
+}
+
+/// A resource that devices bring. Its name must leave room for the prefix that quotas put before it.
+fn is_extended(name: &str) -> bool {
+    !is_native(name) && !name.starts_with("requests.") && name::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &mut Errors) {
+    let limit = limits.value().at(name);
+    if limit.is_null() {
+        if !may_overcommit(name) {
+            limits.required(errors, "Limit must be set for non overcommitable resources");
+        }
+        return;
+    }
+    let (asked, most) = (quantity(request.value()), quantity(limit));
+    let relation = if asked != most && !may_overcommit(name) {
+        "equal to"
+    } else if asked > most {
+        "less than or equal to"
+    } else {
+        return;
+    };
+    let most = limit.as_str().unwrap_or_default();
+    requests.invalid_value(errors, request.text(), format!("must be {relation} {name} limit of {most}"));
+}
+
+/// The claims a container uses must be claims of its pod.
+fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for claim in claims.items() {
+        let (name, request) = (claim.field("name").text(), claim.field("request").text());
+        if name.is_empty() {
+            claim.required(errors, "");
+            continue;
+        }
+        claim.field("request").named_if_set(errors, name::dns_label);
+        let whole_is_taken = seen.contains(&(name, ""));
+        let part_is_taken = request.is_empty() && seen.iter().any(|(other, _)| *other == name);
+        if whole_is_taken || part_is_taken {
+            claim.duplicate(errors, name);
+        } else if !seen.insert((name, request)) {
+            claim.duplicate(errors, format!("{name}/{request}"));
+        }
+        seen.insert((name, request));
+        if !pod.claims.contains(name) {
+            let names: Vec<_> = pod.claims.iter().copied().collect();
+            let detail = match names.as_slice() {
+                [] => "must be one of the names in pod.spec.resourceClaims which is empty".to_owned(),
+                names => format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", ")),
+            };
+            errors.push(Error { kind: Kind::NotFound, path: claim.path(), value: name.into(), detail });
+        }
+    }
+}
+
+/// What a pod asks for as a whole must hold what its containers ask for.
+pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
+    let resources = spec.field("resources");
+    if !resources.is_set() {
+        return;
+    }
+    if pod.os == "windows" {
+        resources.forbidden(errors, "may not be set for a windows pod");
+        return;
+    }
+    if resources.field("claims").is_set() {
+        resources.field("claims").forbidden(errors, "claims may not be set for Resources at pod-level");
+    }
+    validate(&resources, Of::Pod, pod, errors);
+    for (list, what) in [("requests", "requests"), ("limits", "limits")] {
+        let amounts = resources.field(list);
+        for (name, sum) in aggregate(spec.value(), list) {
+            let at = amounts.key(name);
+            let counts = list == "requests" || name.starts_with(HUGE_PAGES);
+            if counts && at.is_set() && sum > quantity(at.value()) {
+                at.invalid(errors, format!("must be greater than or equal to aggregate container {what} of {sum}"));
+            }
+        }
+    }
+    let most = resources.field("limits");
+    let containers = resources.relabelled("containers");
+    for (index, container) in spec.value().items("containers").iter().enumerate() {
+        for (name, limit) in container.at("resources").entries("limits") {
+            let bound = most.value().at(name);
+            if !bound.is_null() && quantity(limit) > quantity(bound) {
+                let path = containers.path().index(index).key(name).child("limits");
+                let bound = bound.as_str().unwrap_or_default();
+                let detail = format!("must be less than or equal to pod limits of {bound}");
+                errors.push(Error::invalid(&path, limit.clone(), detail));
+            }
+        }
+    }
+}
