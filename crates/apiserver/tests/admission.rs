@@ -1,7 +1,7 @@
 //! Admission from end to end: requests to an API on a store in memory, by clients in this process.
 
 use ambient::Ambient;
-use apiserver::{Api, Authentication, Authorization, Local, Peer, User, bootstrap};
+use apiserver::{Api, Authentication, Authorization, Local, Peer, bootstrap, user};
 use futures::future::join_all;
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
@@ -26,7 +26,7 @@ impl Cluster {
         let (authentication, authorization) = (Authentication::default(), Authorization::default());
         let api = Api::new(registry, ambient, authentication, authorization, "127.0.0.1:0".to_owned());
         bootstrap(&api).await.unwrap();
-        let admin = Local::new(api.clone(), User::new("admin", &["system:masters"]), "test");
+        let admin = Local::new(api.clone(), user("admin", &["system:masters"]), "test");
         let cluster = Cluster { api, admin };
         cluster.create("/api/v1/namespaces/default/serviceaccounts", "default", json!({})).await.unwrap();
         cluster
@@ -43,7 +43,7 @@ impl Cluster {
 
     /// Creates something and returns the warnings that come with the answer.
     async fn warnings(&self, method: &str, path: &str, object: &Value) -> Vec<String> {
-        let peer = Peer { user: Some(Arc::new(User::new("admin", &["system:masters"]))) };
+        let peer = Peer { user: Some(Arc::new(user("admin", &["system:masters"]))) };
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
         let request = request.body(Full::new(bytes::Bytes::from(object.to_string()))).unwrap();

@@ -4,16 +4,26 @@
 //! committed together with the object, so that a quota or an address is never counted twice.
 
 mod amounts;
+mod certificates;
+mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod node_restriction;
+mod pod_resize_validator;
 mod pod_resources;
+mod pod_security;
+mod pod_security_checks;
+mod pod_topology_labels;
 mod priority;
 mod quota_usage;
 mod resource_quota;
+mod runtime_class;
 mod service_account;
 mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
+mod volume_claim_resize;
 
 use crate::context::Context;
 use object::{ApiError, Value, View};
@@ -126,26 +136,41 @@ pub(crate) struct Plugin {
     pub(crate) release: Option<Hook>,
 }
 
-/// A row with nothing to say.
-const NONE: Plugin = Plugin { name: "", mutate: None, validate: None, release: None };
-
-/// All plugins, in upstream's order.
+/// All plugins, in upstream's order: those that are on by default, and NodeRestriction, which every cluster turns on.
 const ALL: &[Plugin] = &[
-    Plugin { name: "NamespaceLifecycle", mutate: Some(namespace_lifecycle::admit), ..NONE },
-    Plugin { name: "LimitRanger", mutate: Some(limit_ranger::mutate), validate: Some(limit_ranger::validate), ..NONE },
-    Plugin {
-        name: "ServiceAccount",
-        mutate: Some(service_account::mutate),
-        validate: Some(service_account::validate),
-        ..NONE
-    },
-    Plugin { name: "Priority", mutate: Some(priority::mutate), validate: Some(priority::validate), ..NONE },
-    Plugin { name: "DefaultTolerationSeconds", mutate: Some(default_toleration_seconds::mutate), ..NONE },
-    Plugin { name: "DefaultStorageClass", mutate: Some(default_storage_class::mutate), ..NONE },
-    Plugin { name: "StorageObjectInUseProtection", mutate: Some(storage_object_in_use_protection::mutate), ..NONE },
+    mutating("NamespaceLifecycle", namespace_lifecycle::admit),
+    both("LimitRanger", limit_ranger::mutate, limit_ranger::validate),
+    both("ServiceAccount", service_account::mutate, service_account::validate),
+    mutating("NodeRestriction", node_restriction::admit),
+    mutating("TaintNodesByCondition", taint_nodes_by_condition::mutate),
+    validating("PodSecurity", pod_security::validate),
+    both("Priority", priority::mutate, priority::validate),
+    mutating("DefaultTolerationSeconds", default_toleration_seconds::mutate),
+    mutating("DefaultStorageClass", default_storage_class::mutate),
+    mutating("StorageObjectInUseProtection", storage_object_in_use_protection::mutate),
+    validating("PersistentVolumeClaimResize", volume_claim_resize::validate),
+    both("RuntimeClass", runtime_class::mutate, runtime_class::validate),
+    validating("CertificateApproval", certificates::validate_approval),
+    validating("CertificateSigning", certificates::validate_signing),
+    validating("CertificateSubjectRestriction", certificates::validate_subject),
+    mutating("DefaultIngressClass", default_ingress_class::mutate),
+    mutating("PodTopologyLabels", pod_topology_labels::mutate),
+    validating("PodResizeValidator", pod_resize_validator::validate),
     // Policies and webhooks stand here: quota is charged for what they have made of an object.
-    Plugin { name: "ResourceQuota", validate: Some(resource_quota::validate), ..NONE },
+    validating("ResourceQuota", resource_quota::validate),
 ];
+
+const fn mutating(name: &'static str, mutate: Hook) -> Plugin {
+    Plugin { name, mutate: Some(mutate), validate: None, release: None }
+}
+
+const fn validating(name: &'static str, validate: Hook) -> Plugin {
+    Plugin { name, mutate: None, validate: Some(validate), release: None }
+}
+
+const fn both(name: &'static str, mutate: Hook, validate: Hook) -> Plugin {
+    Plugin { name, mutate: Some(mutate), validate: Some(validate), release: None }
+}
 
 /// The row of namespaces, by which their labels and phases are looked up.
 static NAMESPACES: LazyLock<Arc<Resource>> = LazyLock::new(|| {

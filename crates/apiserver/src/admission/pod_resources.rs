@@ -35,10 +35,19 @@ pub(super) fn of_spec(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
     Ok(total)
 }
 
+/// What a pod asks for, with what its runtime adds.
+pub(super) fn requested(pod: &Value) -> Result<Amounts, ApiError> {
+    with_overhead(pod, Side::Requests, &|container, _| of_container(container, Side::Requests))
+}
+
 /// What a pod is charged for: what it asks for or still holds while it is resized, and what its runtime adds.
 pub(super) fn charged(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
+    with_overhead(pod, side, &|container, status| held(pod, container, status, side))
+}
+
+fn with_overhead(pod: &Value, side: Side, count: &Count<'_>) -> Result<Amounts, ApiError> {
     let spec = pod.at("spec");
-    let mut total = of_containers(pod, &|container, status| held(pod, container, status, side))?;
+    let mut total = of_containers(pod, count)?;
     let whole = Amounts::read(spec.at("resources").at(side.field()))?;
     for (name, quantity) in whole.iter().filter(|(name, _)| is_pod_level(name)) {
         total.set(name, quantity);

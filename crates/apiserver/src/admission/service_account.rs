@@ -7,7 +7,7 @@ use crate::naming;
 use object::{ApiError, Edit, Value, View, json};
 
 const DEFAULT: &str = "default";
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -131,7 +131,7 @@ fn mirror_mistake(pod: &Value) -> Option<&'static str> {
 /// Volume sources that name a secret in a field of this name.
 const SECRET_FIELDS: [&str; 4] = ["secretRef", "nodePublishSecretRef", "secretName", "secret"];
 
-fn references_secret(spec: &Value) -> bool {
+pub(super) fn references_secret(spec: &Value) -> bool {
     if !spec.items("imagePullSecrets").is_empty() {
         return true;
     }
