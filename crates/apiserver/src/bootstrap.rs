@@ -4,25 +4,53 @@ use crate::api::Api;
 use crate::identity::{AUTHENTICATED, user};
 use crate::local::Local;
 use authz::MASTERS;
-use object::{ApiError, Reason, Value, json};
+use object::{ApiError, Edit, Reason, Value, View, json};
 
 /// Namespaces that the system needs.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// The system's own priorities; no other class may have such a value.
-const PRIORITIES: [(&str, i64); 2] =
-    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+const PRIORITIES: [(&str, i64, &str); 2] = [
+    ("system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."),
+    ("system-node-critical", 2_000_001_000, "For pods that a node cannot do without."),
+];
+/// Where services get their addresses from; the first of them is that of the API itself.
+const SERVICE_RANGE: &str = "10.96.0.0/16";
+const API_SERVICE_ADDRESS: &str = "10.96.0.1";
 
-/// Makes what is missing. What is there stays as it is.
+/// Makes what is missing. What is there stays as it is, but for the default roles, which get what is new in them.
 pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     let client = Local::new(api.clone(), user("system:apiserver", &[MASTERS, AUTHENTICATED]), "kube-apiserver");
     let namespaces = NAMESPACES.map(|name| ("/api/v1/namespaces".to_owned(), json!({ "metadata": { "name": name } })));
     ensure(&client, namespaces.into()).await?;
-    let priorities = PRIORITIES.map(|(name, value)| {
-        let description = "Used for system critical pods that must run in the cluster.";
+    let mut objects = vec![
+        (
+            "/apis/networking.k8s.io/v1/servicecidrs".to_owned(),
+            json!({ "metadata": { "name": "kubernetes" }, "spec": { "cidrs": [SERVICE_RANGE] } }),
+        ),
+        (
+            "/api/v1/namespaces/kube-system/configmaps".to_owned(),
+            json!({ "metadata": { "name": "extension-apiserver-authentication" } }),
+        ),
+    ];
+    objects.extend(PRIORITIES.map(|(name, value, description)| {
         let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
-    });
-    ensure(&client, priorities.into()).await
+    }));
+    ensure(&client, objects).await?;
+    ensure(&client, vec![("/api/v1/namespaces/default/services".to_owned(), api_service(api))]).await?;
+    ensure_policy(&client).await
+}
+
+/// The service that pods reach the API by.
+fn api_service(api: &Api) -> Value {
+    let port: u16 = api.address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(6443);
+    json!({
+        "metadata": { "name": "kubernetes", "labels": { "component": "apiserver", "provider": "kubernetes" } },
+        "spec": {
+            "clusterIP": API_SERVICE_ADDRESS,
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": port }],
+        },
+    })
 }
 
 async fn ensure(client: &Local, objects: Vec<(String, Value)>) -> Result<(), ApiError> {
@@ -34,4 +62,77 @@ async fn ensure(client: &Local, objects: Vec<(String, Value)>) -> Result<(), Api
         }
     }
     Ok(())
+}
+
+/// The default roles and bindings.
+async fn ensure_policy(client: &Local) -> Result<(), ApiError> {
+    let mut defaults = authz::default_objects();
+    aggregate(&mut defaults)?;
+    let reconciled = defaults.iter().map(|default| reconcile(client, default));
+    futures::future::join_all(reconciled).await.into_iter().collect()
+}
+
+/// Roles that are made of others are complete from the start.
+fn aggregate(defaults: &mut [Value]) -> Result<(), ApiError> {
+    let roles: Vec<Value> = defaults.iter().filter(|object| object.text("kind") == "ClusterRole").cloned().collect();
+    let mut by_name: Vec<(String, Vec<Value>)> = Vec::new();
+    // `admin` is made of `edit`, which is made of `view`: each round makes one more level complete.
+    for _ in 0..3 {
+        let known: Vec<Value> = roles
+            .iter()
+            .map(|role| {
+                let mut role = role.clone();
+                if let Some((_, rules)) = by_name.iter().find(|(name, _)| name == role.at("metadata").text("name")) {
+                    role.set("rules", rules.clone());
+                }
+                role
+            })
+            .collect();
+        let known: Vec<&Value> = known.iter().collect();
+        by_name.clear();
+        for role in &known {
+            let rules = authz::aggregate(role, &known).map_err(ApiError::internal)?;
+            by_name.extend(rules.map(|rules| (role.at("metadata").text("name").to_owned(), rules)));
+        }
+    }
+    for (name, rules) in by_name {
+        let role =
+            defaults.iter_mut().find(|o| o.text("kind") == "ClusterRole" && o.at("metadata").text("name") == name);
+        if let Some(role) = role {
+            role.set("rules", rules);
+        }
+    }
+    Ok(())
+}
+
+async fn reconcile(client: &Local, default: &Value) -> Result<(), ApiError> {
+    let plural = match default.text("kind") {
+        "ClusterRole" => "clusterroles",
+        "ClusterRoleBinding" => "clusterrolebindings",
+        "Role" => "roles",
+        _ => "rolebindings",
+    };
+    let collection = match default.at("metadata").text("namespace") {
+        "" => format!("/apis/rbac.authorization.k8s.io/v1/{plural}"),
+        namespace => format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/{plural}"),
+    };
+    let path = format!("{collection}/{}", default.at("metadata").text("name"));
+    let existing = match client.get(&path).await {
+        Ok(existing) => Some(existing),
+        Err(error) if error.reason() == Reason::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let written = match authz::reconcile(existing.as_ref(), default) {
+        None => return Ok(()),
+        Some(authz::Write::Create(object)) => client.create(&collection, &object).await,
+        Some(authz::Write::Update(object)) => client.update(&path, &object).await,
+        Some(authz::Write::Recreate(object)) => {
+            client.delete(&path).await?;
+            client.create(&collection, &object).await
+        }
+    };
+    match written {
+        Err(error) if error.reason() != Reason::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }

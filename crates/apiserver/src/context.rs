@@ -8,7 +8,7 @@ use crate::request::{Info, Query, Target};
 use crate::{decode, media};
 use authz::User;
 use http::HeaderMap;
-use object::{ApiError, Edit, Reason, Value, View, time};
+use object::{ApiError, Edit, Value, View, time};
 use parking_lot::Mutex;
 use registry::Resource;
 use std::sync::Arc;
@@ -112,12 +112,6 @@ impl Context {
         }
     }
 
-    /// Waits until the cache, which admission decides on, shows every write that was acknowledged before.
-    pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
-        let reached = self.api.registry.cache.current().await;
-        reached.map(drop).map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))
-    }
-
     /// The name the author of a write goes by: as given, or after the client's program.
     pub(crate) fn manager(&self, options: &Options) -> String {
         if !options.manager.is_empty() {
@@ -134,6 +128,12 @@ impl Context {
 
     pub(crate) fn now_seconds(&self) -> i64 {
         i64::try_from(self.api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX)
+    }
+
+    /// Waits until the cache shows everything that has been committed.
+    pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
+        let current = self.api.registry.cache.current().await;
+        current.map(|_| ()).map_err(|error| ApiError::new(object::Reason::ServiceUnavailable, error.to_string()))
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

@@ -33,7 +33,7 @@ mod verbs;
 mod write;
 
 pub use api::Api;
-pub use authn::Authentication;
+pub use authn::{Authentication, SigningKey, StaticTokens};
 pub use authorization::Authorization;
 pub use authz::User;
 pub use body::Body;

@@ -44,6 +44,15 @@ pub(crate) async fn serve(
             Ok(negotiated(headers, &discovery::resources(rows, &format!("{group}/{version}"))))
         }
         [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => Ok(health(api, check, rest, query).await),
+        [".well-known", "openid-configuration"] => Ok(json_answer(&json!({
+            "issuer": crate::authn::ISSUER, "jwks_uri": format!("https://{}/openid/v1/jwks", api.address),
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }))),
+        ["openid", "v1", "jwks"] => {
+            let keys = api.authentication.key.key_set().to_string();
+            Ok(render::response(StatusCode::OK, "application/jwk-set+json", Body::whole(keys)))
+        }
         ["metrics"] => {
             let status = api.registry.store.status().await;
             let bytes = status.map_or(0, |status| status.disk_bytes.max(status.live_bytes));

@@ -41,8 +41,8 @@ pub(crate) struct Edited {
 pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> Result<Stored, ApiError> {
     let generated = edited.value.at("metadata").text("name").is_empty();
     let mut names_tried = 0;
+    ctx.catch_up().await?;
     for _ in 0..MAX_ATTEMPTS {
-        ctx.catch_up().await?;
         let mut new = edited.value.clone();
         stamp(ctx, &mut new);
         let managers = match &edited.managers {
@@ -56,7 +56,9 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
         prepare(ctx, &mut new, None);
         validate(ctx, &new, None)?;
         let review = Review::new(ctx, Operation::Create, &mut new, None, options.dry_run);
-        admission::validate(&mut review.with_writes(&mut writes))?;
+        let mut review = review.with_writes(&mut writes);
+        admission::validate(&mut review)?;
+        admission::allocate(&mut review)?;
         if options.dry_run {
             return Ok(Stored::Dry(new));
         }
@@ -72,7 +74,7 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
                     return Err(already_exists(ctx, &name, generated));
                 }
             }
-            Committed::Conflict(_) => {}
+            Committed::Conflict(_) => ctx.catch_up().await?,
         }
     }
     Err(too_contended(ctx))
@@ -134,8 +136,9 @@ async fn replace(
     prepare(ctx, &mut new, Some(old));
     validate(ctx, &new, Some(old))?;
     let review = Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run);
-    admission::validate(&mut review.with_writes(&mut writes))?;
-
+    let mut review = review.with_writes(&mut writes);
+    admission::validate(&mut review)?;
+    admission::allocate(&mut review)?;
     if options.dry_run {
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
@@ -263,7 +266,11 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
             }
         }
         "" if ctx.hub.subresource("status").is_some() => keep(new, old, "status"),
-        _ => {}
+        subresource => {
+            if let Some(part) = ctx.hub.strategy.part(subresource) {
+                (part.prepare)(new, old);
+            }
+        }
     }
 }
 
@@ -320,7 +327,7 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
                 validate(new, old, &mut errors);
             }
         }
-        ("", old) => {
+        ("" | "scale", old) => {
             if let Some(validate) = strategy.validate {
                 validate(new, old, &mut errors);
             }
@@ -328,7 +335,12 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
                 warn(new, old).into_iter().for_each(|warning| ctx.warn(warning));
             }
         }
-        _ => {}
+        (subresource, Some(old)) => {
+            if let Some(part) = strategy.part(subresource) {
+                (part.validate)(new, old, &mut errors);
+            }
+        }
+        (_, None) => {}
     }
     if errors.is_empty() {
         return Ok(());

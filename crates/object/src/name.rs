@@ -37,7 +37,12 @@ fn has_qualified_form(text: &str) -> bool {
     }
 }
 
+/// Two generations of rules count the same and call it by different names.
 fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+fn too_many_bytes(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
@@ -61,6 +66,9 @@ fn check(text: &str, max: usize, good: bool, message: impl FnOnce() -> String) -
 /// RFC 1123 label: namespaces, containers, volumes.
 pub fn dns_label(text: &str) -> Vec<String> {
     check(text, DNS_LABEL_MAX, has_dns_label_form(text), || {
+        if text.split('.').all(has_dns_label_form) {
+            return "must not contain dots".to_owned();
+        }
         form(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
              end with an alphanumeric character",
@@ -132,13 +140,17 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     match prefix {
         Some("") => errors.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => errors.extend(dns_subdomain(prefix).into_iter().map(|error| format!("prefix part {error}"))),
+        Some(prefix) => {
+            let in_bytes =
+                |error: String| error.replace(&too_long(DNS_SUBDOMAIN_MAX), &too_many_bytes(DNS_SUBDOMAIN_MAX));
+            errors.extend(dns_subdomain(prefix).into_iter().map(|error| format!("prefix part {}", in_bytes(error))));
+        }
         None => {}
     }
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
     } else if name.len() > QUALIFIED_NAME_MAX {
-        errors.push(format!("name part {}", too_long(QUALIFIED_NAME_MAX)));
+        errors.push(format!("name part {}", too_many_bytes(QUALIFIED_NAME_MAX)));
     }
     if !has_qualified_form(name) {
         errors.push(format!(
@@ -156,14 +168,20 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 
 /// The value of a label; it may be empty.
 pub fn label_value(text: &str) -> Vec<String> {
-    check(text, LABEL_VALUE_MAX, text.is_empty() || has_qualified_form(text), || {
+    let mut errors = Vec::new();
+    if text.len() > LABEL_VALUE_MAX {
+        errors.push(too_many_bytes(LABEL_VALUE_MAX));
+    }
+    let shape = check(text, usize::MAX, text.is_empty() || has_qualified_form(text), || {
         form(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
              start and end with an alphanumeric character",
             "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
             &["MyValue", "my_value", "12345"],
         )
-    })
+    });
+    errors.extend(shape);
+    errors
 }
 
 /// The name of a port: an IANA service name.
@@ -253,6 +271,9 @@ mod tests {
               '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
             ]
         );
-        assert_eq!(dns_label(&"x".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns_label(&"x".repeat(64)), ["must be no more than 63 characters"]);
+        assert_eq!(dns_label("a.b"), ["must not contain dots"]);
+        assert_eq!(label_value(&"x".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(qualified_name(&"x".repeat(64)), ["name part must be no more than 63 bytes"]);
     }
 }

@@ -177,7 +177,9 @@ impl FromStr for Quantity {
         }
         let kept = &fraction[..fraction.len().min(MAX_FRACTION_DIGITS).min(MAX_WHOLE_DIGITS + 9 - digits.len())];
         let cut = fraction[kept.len()..].bytes().any(|digit| digit != b'0');
-        let mantissa: i128 = format!("0{digits}{kept}").parse().map_err(|_| InvalidQuantity::Form)?;
+        // They are digits, and few enough.
+        let mantissa =
+            digits.bytes().chain(kept.bytes()).fold(0, |number, digit| number * 10 + i128::from(digit - b'0'));
         let magnitude = scaled(mantissa, factor, power + 9 - kept.len() as i32, cut);
         let nanos = if text.starts_with('-') { -magnitude } else { magnitude };
         Ok(Quantity { nanos: 0, format }.with_nanos(nanos))

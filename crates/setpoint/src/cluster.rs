@@ -4,7 +4,7 @@ use crate::kubeconfig;
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
-use apiserver::{Api, Authentication, Authorization, Tls};
+use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use registry::{Plain, Registry};
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +29,8 @@ pub struct Options {
     /// Where the administrator's credentials are written.
     pub kubeconfig: PathBuf,
     pub store: StoreChoice,
+    /// Tokens of users, one `token,user,uid,"groups"` per line.
+    pub token_file: Option<PathBuf>,
 }
 
 /// A cluster that runs.
@@ -72,13 +74,10 @@ impl Cluster {
         let serving = authority.serving(&names(), &addresses(address), now)?;
         let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
         let tls = Arc::new(tls);
-        let api = Api::new(
-            registry,
-            ambient.clone(),
-            Authentication::default(),
-            Authorization::default(),
-            address.to_string(),
-        );
+        let tokens = options.token_file.as_deref().map(StaticTokens::read).transpose().map_err(anyhow::Error::msg)?;
+        let key = SigningKey::open(&pki.join("sa.key")).context("the key that signs the tokens of service accounts")?;
+        let authentication = Authentication::new(key, tokens.unwrap_or_default());
+        let api = Api::new(registry, ambient.clone(), authentication, Authorization::default(), address.to_string());
         renew(&ambient, authority.clone(), tls.clone(), address);
         ambient.tasks.spawn("listener", apiserver::serve(api.clone(), listener, tls));
 

@@ -41,6 +41,9 @@ struct Up {
     /// Where objects are kept: sqlite, memory, or etcd=URL[,URL...].
     #[arg(long, value_name = "STORE", default_value = "sqlite", value_parser = parse_store)]
     store: StoreChoice,
+    /// A file of tokens: on each line a token, a user, a uid and, in quotes, the groups.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 fn parse_store(text: &str) -> Result<StoreChoice, String> {
@@ -67,7 +70,7 @@ async fn run(up: Up) -> anyhow::Result<()> {
     let clock = ambient.clock.clone();
     let data_dir = up.data_dir.map_or_else(default_data_dir, Ok)?;
     let kubeconfig = up.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
-    let options = Options { data_dir, listen: up.listen, kubeconfig, store: up.store };
+    let options = Options { data_dir, listen: up.listen, kubeconfig, store: up.store, token_file: up.token_file };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();
     say_ready(took, &cluster);

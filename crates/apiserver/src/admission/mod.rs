@@ -21,6 +21,7 @@ mod quota_usage;
 mod resource_quota;
 mod runtime_class;
 mod service_account;
+mod service_addresses;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod volume_claim_resize;
@@ -132,6 +133,8 @@ pub(crate) struct Plugin {
     pub(crate) name: &'static str,
     pub(crate) mutate: Option<Hook>,
     pub(crate) validate: Option<Hook>,
+    /// Hands out what there is only one of. Runs after everybody has agreed.
+    pub(crate) allocate: Option<Hook>,
     /// Called when an object goes for good.
     pub(crate) release: Option<Hook>,
 }
@@ -156,20 +159,24 @@ const ALL: &[Plugin] = &[
     mutating("DefaultIngressClass", default_ingress_class::mutate),
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
     validating("PodResizeValidator", pod_resize_validator::validate),
+    service_addresses::PLUGIN,
     // Policies and webhooks stand here: quota is charged for what they have made of an object.
     validating("ResourceQuota", resource_quota::validate),
 ];
 
+/// A plugin that does nothing.
+const NONE: Plugin = Plugin { name: "", mutate: None, validate: None, allocate: None, release: None };
+
 const fn mutating(name: &'static str, mutate: Hook) -> Plugin {
-    Plugin { name, mutate: Some(mutate), validate: None, release: None }
+    Plugin { name, mutate: Some(mutate), ..NONE }
 }
 
 const fn validating(name: &'static str, validate: Hook) -> Plugin {
-    Plugin { name, mutate: None, validate: Some(validate), release: None }
+    Plugin { name, validate: Some(validate), ..NONE }
 }
 
 const fn both(name: &'static str, mutate: Hook, validate: Hook) -> Plugin {
-    Plugin { name, mutate: Some(mutate), validate: Some(validate), release: None }
+    Plugin { name, mutate: Some(mutate), validate: Some(validate), ..NONE }
 }
 
 /// The row of namespaces, by which their labels and phases are looked up.
@@ -190,6 +197,10 @@ pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
 
 pub(crate) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
     ALL.iter().filter_map(|plugin| plugin.validate).try_for_each(|hook| hook(review))
+}
+
+pub(crate) fn allocate(review: &mut Review<'_>) -> Result<(), ApiError> {
+    ALL.iter().filter_map(|plugin| plugin.allocate).try_for_each(|hook| hook(review))
 }
 
 pub(crate) fn release(review: &mut Review<'_>) -> Result<(), ApiError> {

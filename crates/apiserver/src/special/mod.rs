@@ -6,6 +6,7 @@ mod eviction;
 mod node;
 mod reviews;
 mod scale;
+mod token;
 
 use crate::body::Body;
 use crate::context::Context;
@@ -25,6 +26,7 @@ pub(crate) async fn serve(ctx: &Context, body: &Bytes) -> Option<Answer> {
     match (table, subresource) {
         (_, "scale") if ctx.resource.subresource("scale").is_some() => Some(scale::serve(ctx, body).await),
         ("pods", "binding") | ("bindings", "") => creates(binding::create(ctx, body).await),
+        ("serviceaccounts", "token") => creates(token::create(ctx, body).await),
         ("pods", "eviction") => creates(eviction::create(ctx, body).await),
         ("pods", "log" | "exec" | "attach" | "portforward" | "proxy") | ("nodes" | "services", "proxy") => {
             Some(node::serve(ctx).await)

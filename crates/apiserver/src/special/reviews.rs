@@ -28,7 +28,7 @@ pub(super) async fn create(ctx: &Context, body: &[u8]) -> Answer {
             check_namespace(ctx, &review)?;
             access(ctx, &review, &subject(ctx, &review)?).await?
         }
-        "TokenReview" => crate::authn::review(&ctx.api, review.at("spec")).await,
+        "TokenReview" => crate::authn::review(&ctx.api, review.at("spec")),
         other => return Err(ApiError::internal(format!("{other} is no review"))),
     };
     review.set("status", status);

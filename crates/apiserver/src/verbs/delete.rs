@@ -252,7 +252,7 @@ pub(crate) async fn delete_collection(ctx: &Context, body: Bytes) -> Result<Resp
     let request = DeleteRequest::read(ctx, &body)?;
     let selection = super::list::selection(ctx)?;
     let cache = &ctx.api.registry.cache;
-    cache.current().await.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
+    ctx.catch_up().await?;
     let snapshot = cache.snapshot(&ctx.hub.table);
     let selected: Vec<_> =
         snapshot.under(selection.prefix(), &[]).filter(|object| selection.contains(object)).cloned().collect();

@@ -134,7 +134,7 @@ async fn page(ctx: &Context, selection: &Selection) -> Result<Page, ApiError> {
     };
     match at {
         At::Now => {
-            cache.current().await.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
+            ctx.catch_up().await?;
         }
         At::NotOlderThan(revision) | At::Exactly(revision) => wait_for(ctx, revision).await?,
     }

@@ -42,8 +42,7 @@ pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
             match at_least {
                 Some(revision) => super::list::wait_for(ctx, revision).await?,
                 None => {
-                    let current = cache.current().await;
-                    current.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
+                    ctx.catch_up().await?;
                 }
             }
             let snapshot = cache.snapshot(&ctx.hub.table);

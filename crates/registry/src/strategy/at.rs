@@ -3,6 +3,7 @@
 //! Rules walk an object by places. A place is a chain of borrowed steps, so walking costs nothing; the path is written
 //! out only for an error. The checks that many rules share are methods here, with the messages clients know.
 
+use crate::strategy::place::{self, same};
 use object::field::{Error, Errors, Path};
 use object::{Value, View};
 use std::fmt::{self, Write};
@@ -23,6 +24,8 @@ enum Step<'v, 'p> {
     Field(&'static str),
     Index(usize),
     Key(&'v str),
+    /// The same place with another value.
+    Same,
 }
 
 impl<'v> At<'v, '_> {
@@ -45,13 +48,7 @@ impl<'v> At<'v, '_> {
 
     /// Whether there is nothing here, or nothing in it: no text, no items, no entries.
     pub fn is_empty(&self) -> bool {
-        match self.value {
-            Value::Null => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
-        }
+        place::is_empty(self.value)
     }
 
     pub fn field<'a>(&'a self, name: &'static str) -> At<'v, 'a> {
@@ -73,9 +70,9 @@ impl<'v> At<'v, '_> {
             .map(move |(key, value)| (key.as_str(), At { value, parent: Some(self), step: Step::Key(key) }))
     }
 
-    /// The same value under the name of a field, where a message names one that is not there.
-    pub fn relabelled<'a>(&'a self, name: &'static str) -> At<'v, 'a> {
-        At { value: self.value, parent: Some(self), step: Step::Field(name) }
+    /// The same place with another value, where a message names a place that the value is not at.
+    pub fn with<'a>(&'a self, value: &'v Value) -> At<'v, 'a> {
+        At { value, parent: Some(self), step: Step::Same }
     }
 
     /// One entry of a map.
@@ -105,7 +102,7 @@ impl fmt::Display for At<'_, '_> {
         }
         let below_root = self.parent.is_none_or(|parent| matches!(parent.step, Step::Root));
         match self.step {
-            Step::Root => Ok(()),
+            Step::Root | Step::Same => Ok(()),
             Step::From(path) => path.fmt(f),
             Step::Field(name) if below_root => f.write_str(name),
             Step::Field(name) => {
@@ -240,7 +237,7 @@ impl At<'_, '_> {
 
     /// Must be what it was.
     pub fn immutable(&self, errors: &mut Errors, old: &Value) {
-        if self.value != old {
+        if !same(self.value, old) {
             self.invalid(errors, "field is immutable");
         }
     }

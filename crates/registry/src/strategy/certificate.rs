@@ -11,6 +11,7 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(|new, old, errors| validate_change(new, old, Part::Status, errors)),
+    parts: &[super::Part { name: "approval", prepare: prepare_approval, validate: validate_approval }],
     ..PLAIN
 };
 
@@ -67,8 +68,16 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// The rules of a write to the approval subresource.
-pub fn validate_approval(new: &Value, old: &Value, errors: &mut Errors) {
+/// Of a request to the subresource `approval`, only the conditions count.
+fn prepare_approval(new: &mut Value, old: &Value) {
+    let conditions = new.at("status").at("conditions").clone();
+    ["spec", "status"].into_iter().for_each(|field| new.set(field, old.at(field).clone()));
+    if !conditions.is_null() {
+        new.object_or_new("status").set("conditions", conditions);
+    }
+}
+
+fn validate_approval(new: &Value, old: &Value, errors: &mut Errors) {
     validate_change(new, old, Part::Approval, errors);
 }
 

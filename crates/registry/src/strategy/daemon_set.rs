@@ -1,6 +1,7 @@
 //! Daemon sets.
 
 use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::workload::{self, MISMATCH, Words};
 use crate::strategy::{PLAIN, Strategy, label_selector, pod};
 use object::field::{Error, Errors};
@@ -48,7 +49,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     let generation = match old {
         None => counted(new).unwrap_or_default().max(1),
         Some(old) => {
-            let changed = new.path(&["spec", "template"]) != old.path(&["spec", "template"]);
+            let changed = !same(new.path(&["spec", "template"]), old.path(&["spec", "template"]));
             counted(old).unwrap_or(1) + i64::from(changed)
         }
     };

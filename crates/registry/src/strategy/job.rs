@@ -6,6 +6,7 @@ mod status;
 mod tests;
 
 use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::{PLAIN, Strategy, label_selector, pod, workload};
 use object::field::{Error, Errors};
 use object::{Edit, Value, View, json, name};
@@ -294,9 +295,8 @@ fn validate_template_change(spec: &At, old: &Value, errors: &mut Errors) {
             }
         }
     }
-    let path = template.relabelled("spec");
-    if new.at("metadata") != allowed.at("metadata") || new_spec != allowed.at("spec") {
-        path.invalid_value(errors, new_spec.clone(), "field is immutable");
+    if !same(new, &allowed) {
+        template.field("spec").invalid(errors, "field is immutable");
     }
 }
 

@@ -9,38 +9,26 @@ pub mod address;
 pub mod admission_policy;
 pub mod api_service;
 pub mod at;
-<<<<<<< HEAD
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
-<<<<<<< HEAD
-mod claim;
-pub mod config_map;
-pub mod custom_resource;
-pub mod custom_resource_schema;
-pub mod daemon_set;
-pub mod deployment;
-=======
+#[cfg(test)]
+mod check;
 pub mod component_status;
 pub mod config_map;
+pub mod cron_job;
 pub mod custom_resource;
 pub mod custom_resource_schema;
 pub mod custom_resource_version;
+pub mod daemon_set;
+pub mod deployment;
 pub mod device;
->>>>>>> work-b
 pub mod disruption_budget;
 pub mod endpoints;
 pub mod event;
 pub mod flow_control;
 pub mod ingress;
-=======
-mod check;
-mod claim;
-pub mod cron_job;
-pub mod daemon_set;
-pub mod deployment;
 pub mod job;
->>>>>>> work-a
 pub mod label_selector;
 pub mod lease;
 pub mod limit_range;
@@ -89,6 +77,8 @@ pub struct Strategy {
     pub validate: Option<fn(new: &Value, old: Option<&Value>, errors: &mut Errors)>,
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
+    /// Subresources other than the status through which a part of an object is written.
+    pub parts: &'static [Part],
     /// What is allowed and unwise.
     pub warn: Option<Warn>,
     /// How many seconds an object lives on once it is deleted, given what was asked for.
@@ -101,6 +91,22 @@ pub struct Strategy {
     pub create_on_update: bool,
 }
 
+/// A part of an object that has a URL of its own and shows the whole object.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The name of the subresource.
+    pub name: &'static str,
+    /// Takes only this part from `new` and the rest from `old`.
+    pub prepare: fn(new: &mut Value, old: &Value),
+    pub validate: fn(new: &Value, old: &Value, errors: &mut Errors),
+}
+
+impl Strategy {
+    pub fn part(&self, subresource: &str) -> Option<&'static Part> {
+        self.parts.iter().find(|part| part.name == subresource)
+    }
+}
+
 /// A kind without rules of its own.
 pub const PLAIN: Strategy = Strategy {
     name: name::dns_subdomain,
@@ -108,18 +114,15 @@ pub const PLAIN: Strategy = Strategy {
     prepare: None,
     validate: None,
     validate_status: None,
+    parts: &[],
     warn: None,
     grace: None,
     generation: false,
     unconditional_update: true,
     create_on_update: false,
 };
-<<<<<<< HEAD
 
 #[cfg(test)]
-<<<<<<< HEAD
-mod check;
-=======
 mod tests {
     use super::*;
     use crate::builtin;
@@ -168,6 +171,3 @@ mod tests {
         }
     }
 }
->>>>>>> work-b
-=======
->>>>>>> work-a

@@ -1,7 +1,7 @@
 //! Namespaces: a finalizer that holds them until they are empty, and a label with their name.
 
 use crate::strategy::place::{Place, set_if_empty};
-use crate::strategy::{PLAIN, Strategy};
+use crate::strategy::{PLAIN, Part, Strategy};
 use object::field::{Error, Errors};
 use object::{Edit, Value, View, json, name};
 
@@ -11,6 +11,7 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    parts: &[Part { name: "finalize", prepare: prepare_finalize, validate: validate_finalize }],
     ..PLAIN
 };
 
@@ -59,8 +60,18 @@ fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// The rules of a write to the finalize subresource.
-pub fn validate_finalize(new: &Value, errors: &mut Errors) {
+/// Of a request to the subresource `finalize`, only the finalizers in the spec count.
+fn prepare_finalize(new: &mut Value, old: &Value) {
+    let finalizers = new.at("spec").at("finalizers").clone();
+    ["spec", "status"].into_iter().for_each(|field| new.set(field, old.at(field).clone()));
+    let spec = new.object_or_new("spec");
+    match finalizers {
+        Value::Null => drop(spec.remove("finalizers")),
+        finalizers => spec.set("finalizers", finalizers),
+    }
+}
+
+fn validate_finalize(new: &Value, _: &Value, errors: &mut Errors) {
     Place::root(new).child("spec").list("finalizers").for_each(|finalizer| validate_finalizer(&finalizer, errors));
 }
 

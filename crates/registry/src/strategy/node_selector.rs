@@ -7,13 +7,16 @@ use object::{View, name};
 /// Everything that is wrong with a node selector.
 pub fn validate(selector: &Place, errors: &mut Errors) {
     selector.child("nodeSelectorTerms").required("must have at least one node selector term", errors);
-    for term in selector.list("nodeSelectorTerms") {
-        term.list("matchExpressions").for_each(|expression| validate_expression(&expression, errors));
-        term.list("matchFields").for_each(|field| validate_field(&field, errors));
-    }
+    selector.list("nodeSelectorTerms").for_each(|term| validate_term(&term, true, errors));
 }
 
-fn validate_expression(expression: &Place, errors: &mut Errors) {
+/// One term. Where it is only a preference, a value that no label can have does no harm.
+pub fn validate_term(term: &Place, strict: bool, errors: &mut Errors) {
+    term.list("matchExpressions").for_each(|expression| validate_expression(&expression, strict, errors));
+    term.list("matchFields").for_each(|field| validate_field(&field, errors));
+}
+
+fn validate_expression(expression: &Place, strict: bool, errors: &mut Errors) {
     let values = expression.child("values");
     match expression.text("operator") {
         "In" | "NotIn" => {
@@ -30,7 +33,9 @@ fn validate_expression(expression: &Place, errors: &mut Errors) {
         _ => not_an_operator(expression, errors),
     }
     expression.child("key").follows(name::qualified_name, errors);
-    expression.list("values").for_each(|value| value.follows(name::label_value, errors));
+    if strict {
+        expression.list("values").for_each(|value| value.follows(name::label_value, errors));
+    }
 }
 
 fn validate_field(field: &Place, errors: &mut Errors) {

@@ -40,7 +40,7 @@ pub(in crate::strategy) use spec::validate_template as validate_template_at;
 pub(in crate::strategy) use warn::template as warn_template;
 
 use crate::strategy::at::At;
-use crate::strategy::{PLAIN, Strategy};
+use crate::strategy::{PLAIN, Part, Strategy};
 use object::field::{Errors, Path};
 use object::{Edit, Value, View};
 
@@ -48,12 +48,17 @@ pub const STRATEGY: Strategy = Strategy {
     default: Some(default::pod),
     prepare: Some(prepare::prepare),
     validate: Some(validate),
-<<<<<<< HEAD
     grace: Some(grace),
-=======
+    parts: &[
+        Part {
+            name: "ephemeralcontainers",
+            prepare: prepare_ephemeral_containers,
+            validate: validate_ephemeral_containers,
+        },
+        Part { name: "resize", prepare: prepare_resize, validate: validate_resize },
+    ],
     validate_status: Some(status::validate),
     warn: Some(warn::pod),
->>>>>>> work-a
     generation: true,
     ..PLAIN
 };

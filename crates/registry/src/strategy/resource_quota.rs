@@ -1,6 +1,6 @@
 //! ResourceQuotas: names of what is limited, amounts, and the scopes a limit applies to.
 
-use crate::strategy::place::Place;
+use crate::strategy::place::{IMMUTABLE, Place};
 use crate::strategy::{PLAIN, Strategy, resource_name};
 use object::field::{Error, Errors};
 use object::{Value, View};
@@ -28,7 +28,10 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_scopes(&spec, errors);
     validate_selector(&spec, errors);
     if let Some(old) = old {
-        spec.child("scopes").unchanged(old.path(&["spec", "scopes"]), errors);
+        let (now, was) = (spec.items("scopes"), old.at("spec").items("scopes"));
+        if now.iter().any(|scope| !was.contains(scope)) || was.iter().any(|scope| !now.contains(scope)) {
+            errors.push(spec.child("scopes").invalid(IMMUTABLE));
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Stateful sets.
 
 use crate::strategy::at::At;
+use crate::strategy::place::{Place, same};
 use crate::strategy::workload::{self, Words};
-use crate::strategy::{PLAIN, Strategy, claim, pod};
+use crate::strategy::{PLAIN, Strategy, pod, volume_claim};
 use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
@@ -91,7 +92,8 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_policies(&spec, errors);
     if old.is_none() {
         for claim in spec.field("volumeClaimTemplates").items() {
-            claim::validate_spec(&claim.field("spec"), errors);
+            let spec = claim.field("spec");
+            volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
         }
         spec.field("serviceName").named_if_set(errors, name::dns_label);
     }
@@ -165,12 +167,12 @@ fn validate_template(spec: &At, errors: &mut Errors) {
 }
 
 fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
-    let fixed = |spec: &Value| -> Vec<(String, Value)> {
-        let fields = spec.as_object().into_iter().flatten();
-        let fixed = fields.filter(|(field, _)| !MUTABLE.contains(&field.as_str()));
-        fixed.map(|(field, value)| (field.clone(), value.clone())).collect()
+    let fixed = |spec: &Value| {
+        let mut fixed = spec.clone();
+        MUTABLE.iter().for_each(|field| drop(fixed.remove(field)));
+        fixed
     };
-    if fixed(spec.value()) != fixed(old) {
+    if !same(&fixed(spec.value()), &fixed(old)) {
         spec.forbidden(
             errors,
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \

@@ -4,6 +4,7 @@
 mod tests;
 
 use crate::strategy::at::At;
+use crate::strategy::place::same;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
 use object::selector::LabelSelector;
@@ -153,7 +154,7 @@ pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
 /// The warnings of a template at `spec.template`; on update only if something has changed.
 pub(super) fn warn_template(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if old.is_none_or(|old| old.at("spec") != new.at("spec")) {
+    if old.is_none_or(|old| !same(old.at("spec"), new.at("spec"))) {
         let object = At::object(new);
         pod::warn_template(&object.field("spec").field("template"), &mut warnings);
     }

@@ -154,7 +154,7 @@ fn a_suspended_job_may_be_told_where_to_run() {
         ("spec.template.spec.affinity.nodeAffinity", json!({}), true),
         ("spec.template.spec.containers.0.resources", json!({ "requests": { "cpu": "1" } }), true),
         ("spec.template.spec.containers.0.image", json!("other"), false),
-        ("spec.template.spec.affinity.podAffinity", json!({}), false),
+        ("spec.template.spec.hostname", json!("other"), false),
     ] {
         let mut errors = Errors::new();
         super::validate(&with(&suspended, path, &value), Some(&suspended), &mut errors);

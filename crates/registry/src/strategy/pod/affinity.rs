@@ -1,7 +1,8 @@
 //! The rules of where a pod may run: affinity, tolerations, spread.
 
 use crate::strategy::at::At;
-use crate::strategy::label_selector;
+use crate::strategy::place::Place;
+use crate::strategy::{label_selector, node_selector};
 use object::field::Errors;
 use object::{View, name};
 
@@ -16,12 +17,12 @@ pub(super) fn validate(affinity: &At, errors: &mut Errors) {
     let node = affinity.field("nodeAffinity");
     let required = node.field(REQUIRED);
     if required.is_set() {
-        node_selector(&required, errors);
+        node_selector::validate(&Place::new(required.value(), &required.path()), errors);
     }
     for term in node.field(PREFERRED).items() {
         weight(&term, errors);
-        // A preference for a label that cannot be is never met, and does no harm.
-        node_term(&term.field("preference"), false, errors);
+        let preference = term.field("preference");
+        node_selector::validate_term(&Place::new(preference.value(), &preference.path()), false, errors);
     }
     for field in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.field(field);
@@ -37,52 +38,6 @@ fn weight(term: &At, errors: &mut Errors) {
     let weight = term.field("weight");
     if !(1..=100).contains(&weight.int()) {
         weight.invalid_value(errors, weight.int(), "must be in the range 1-100");
-    }
-}
-
-/// Which nodes: of a pod, or of a volume.
-pub(in crate::strategy) fn node_selector(selector: &At, errors: &mut Errors) {
-    let terms = selector.field("nodeSelectorTerms");
-    if terms.is_empty() {
-        terms.required(errors, "must have at least one node selector term");
-    }
-    terms.items().for_each(|term| node_term(&term, true, errors));
-}
-
-fn node_term(term: &At, strict: bool, errors: &mut Errors) {
-    for requirement in term.field("matchExpressions").items() {
-        let values = requirement.field("values");
-        let count = values.items().count();
-        match requirement.field("operator").text() {
-            "In" | "NotIn" if count == 0 => {
-                values.required(errors, "must be specified when `operator` is 'In' or 'NotIn'");
-            }
-            "Exists" | "DoesNotExist" if count > 0 => {
-                values.forbidden(errors, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-            }
-            "Gt" | "Lt" if count != 1 => {
-                values.required(errors, "must be specified single value when `operator` is 'Lt' or 'Gt'");
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            _ => requirement.field("operator").invalid(errors, "not a valid selector operator"),
-        }
-        requirement.field("key").named(errors, name::qualified_name);
-        if strict {
-            values.items().for_each(|value| value.named(errors, name::label_value));
-        }
-    }
-    for requirement in term.field("matchFields").items() {
-        let (key, values) = (requirement.field("key"), requirement.field("values"));
-        match requirement.field("operator").text() {
-            "In" | "NotIn" if values.items().count() != 1 => values
-                .required(errors, "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
-            "In" | "NotIn" => {}
-            _ => requirement.field("operator").invalid(errors, "not a valid selector operator"),
-        }
-        match key.text() {
-            "metadata.name" => values.items().for_each(|value| value.named(errors, name::dns_subdomain)),
-            _ => key.invalid(errors, "not a valid field selector key"),
-        }
     }
 }
 

@@ -84,9 +84,8 @@ pub(super) fn validate_match(annotations: &Value, spec: &At, errors: &mut Errors
             // A container without a profile of its own has that of the pod.
             let field = own.field("appArmorProfile");
             let inherited = context.field("appArmorProfile");
-            let path: Path = field.path();
             let profile = if field.is_set() { field.value() } else { inherited.value() };
-            match_one(app_armor, &At::from(profile, &path), "apparmor", errors);
+            match_one(app_armor, &field.with(profile), "apparmor", errors);
         }
     }
 }

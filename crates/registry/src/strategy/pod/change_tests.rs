@@ -24,6 +24,7 @@ fn little_of_a_pod_changes() {
         ("spec.activeDeadlineSeconds", json!(5), ""),
         ("spec.tolerations.1", json!({ "key": "b", "operator": "Exists" }), ""),
         ("metadata.labels", json!({ "a": "b" }), ""),
+        ("spec.imagePullSecrets", json!([]), ""),
         (
             "spec.tolerations.0",
             json!({ "key": "b", "operator": "Exists" }),

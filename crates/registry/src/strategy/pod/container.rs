@@ -62,8 +62,12 @@ pub(super) fn validate_all(spec: &At, pod: &Pod, errors: &mut Errors) {
         unique_host_ports(&container, &mut BTreeSet::new(), errors);
         validate_init(&container, pod, errors);
     }
+    let ephemeral = spec.field("ephemeralContainers");
+    if ephemeral.is_empty() {
+        return;
+    }
     let others = names.clone();
-    for container in spec.field("ephemeralContainers").items() {
+    for container in ephemeral.items() {
         validate(&container, pod, errors);
         image_is_trimmed(&container, errors);
         unique_name(&container, &mut names, errors);

@@ -4,7 +4,7 @@
 //! exist and roll out their workloads.
 
 use super::resources;
-use object::{Edit, Quantity, Value, View};
+use object::{Edit, Quantity, Value, View, json};
 
 /// Fields of a spec that are simply something when they are nothing.
 const SPEC: [(&str, &str); 3] =
@@ -44,6 +44,9 @@ fn set_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
 
 pub(super) fn pod(pod: &mut Value) {
     annotations(pod);
+    if let Some(status) = pod.object("status") {
+        addresses(status);
+    }
     let Some(spec) = pod.object("spec") else { return };
     default_spec(spec);
     let host_network = spec.flag("hostNetwork");
@@ -62,6 +65,22 @@ pub(super) fn pod(pod: &mut Value) {
     }
     resources::default_pod_level(spec);
     spec.set_default("enableServiceLinks", true);
+}
+
+/// The first address and the list of all of them mean the same; old nodes write only the former, so it wins.
+fn addresses(status: &mut Value) {
+    let first = status.items("podIPs").first().map_or("", |first| first.text("ip"));
+    match status.text("podIP") {
+        address if address == first => {}
+        "" => {
+            let first = first.to_owned();
+            status.set("podIP", first);
+        }
+        address => {
+            let list = json!([{ "ip": address }]);
+            status.set("podIPs", list);
+        }
+    }
 }
 
 /// The defaults of a pod template: those of its spec.
@@ -256,7 +275,6 @@ fn image_tag(image: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::json;
 
     #[test]
     fn the_pull_policy_follows_the_tag() {
@@ -325,6 +343,22 @@ mod tests {
             if part == "serviceAccount" {
                 assert_eq!(spec.text("serviceAccountName"), "robot");
             }
+        }
+    }
+
+    #[test]
+    fn the_first_address_is_the_first_of_all() {
+        for (before, after) in [
+            (json!({ "podIP": "1.2.3.4" }), json!({ "podIP": "1.2.3.4", "podIPs": [{ "ip": "1.2.3.4" }] })),
+            (
+                json!({ "podIPs": [{ "ip": "1.2.3.4" }] }),
+                json!({ "podIP": "1.2.3.4", "podIPs": [{ "ip": "1.2.3.4" }] }),
+            ),
+            (json!({ "phase": "Pending" }), json!({ "phase": "Pending" })),
+        ] {
+            let mut object = json!({ "status": before });
+            pod(&mut object);
+            assert_eq!(object["status"], after);
         }
     }
 

@@ -26,7 +26,7 @@ fn has(list: &Value, field: &str, text: &str) -> bool {
 
 fn one_mount<'v>(
     mount: &At<'v, '_>,
-    mounts: &At,
+    mounts: &At<'v, '_>,
     devices: &Value,
     pod: &Pod,
     taken: &mut BTreeSet<&'v str>,
@@ -52,34 +52,31 @@ fn one_mount<'v>(
     if !expression.is_empty() && !sub_path.is_empty() {
         expression.invalid(errors, "subPathExpr and subPath are mutually exclusive");
     }
-    for (field, place) in [("subPath", sub_path), ("subPathExpr", expression)] {
-        if !place.is_empty() {
-            let list_path = mounts.field(field).path();
-            paths::descending(&At::from(place.value(), &list_path), errors);
-        }
+    for (field, path) in [("subPath", sub_path), ("subPathExpr", expression)] {
+        paths::descending(&mounts.field(field).with(path.value()), errors);
     }
 }
 
-fn propagation(mount: &At, mounts: &At, privileged: bool, errors: &mut Errors) {
+fn propagation<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, privileged: bool, errors: &mut Errors) {
     let mode = mount.field("mountPropagation");
     if !mode.is_set() {
         return;
     }
-    let path = mounts.field("mountPropagation").path();
-    let mode = At::from(mode.value(), &path);
+    let place = mounts.field("mountPropagation");
+    let mode = place.with(mode.value());
     mode.one_of(errors, &["Bidirectional", "HostToContainer", "None"]);
     if mode.text() == "Bidirectional" && !privileged {
         mode.forbidden(errors, "Bidirectional mount propagation is available only to privileged containers");
     }
 }
 
-fn recursive_read_only(mount: &At, mounts: &At, errors: &mut Errors) {
+fn recursive_read_only<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, errors: &mut Errors) {
     let mode = mount.field("recursiveReadOnly");
     if !mode.is_set() || mode.text() == "Disabled" {
         return;
     }
-    let path = mounts.field("recursiveReadOnly").path();
-    let mode = At::from(mode.value(), &path);
+    let place = mounts.field("recursiveReadOnly");
+    let mode = place.with(mode.value());
     if !matches!(mode.text(), "Enabled" | "IfPossible") {
         return mode.not_supported(errors, &["Disabled", "Enabled", "IfPossible"]);
     }

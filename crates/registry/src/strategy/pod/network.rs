@@ -1,9 +1,9 @@
 //! The rules of a pod's names and of how it finds others: host name, name servers, host aliases.
 
+use crate::strategy::address;
 use crate::strategy::at::At;
 use object::field::Errors;
 use object::{View, name};
-use std::net::{IpAddr, Ipv6Addr};
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const NAME_SERVERS_MAX: usize = 3;
@@ -29,7 +29,7 @@ pub(super) fn validate(spec: &At, errors: &mut Errors) {
         name.named(errors, name::dns_subdomain);
     }
     for alias in spec.field("hostAliases").items() {
-        address(&alias.field("ip"), errors);
+        alias.field("ip").named(errors, address::address);
         alias.field("hostnames").items().for_each(|name| name.named(errors, name::dns_subdomain));
     }
 }
@@ -45,7 +45,7 @@ fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
     if servers.items().count() > NAME_SERVERS_MAX {
         servers.invalid(errors, format!("must not have more than {NAME_SERVERS_MAX} nameservers"));
     }
-    servers.items().for_each(|server| address(&server, errors));
+    servers.items().for_each(|server| server.named(errors, address::address));
     let count = searches.items().count();
     if count > SEARCHES_MAX {
         searches.invalid(errors, format!("must not have more than {SEARCHES_MAX} search paths"));
@@ -81,30 +81,4 @@ fn domain_with_underscores(domain: &str) -> Vec<String> {
          start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
          '{label}(\\.{label})*')"
     )]
-}
-
-/// An address, written in a way all programs understand the same.
-fn address(at: &At, errors: &mut Errors) {
-    match at.text().parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => {}
-        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
-            at.invalid(errors, "must not be an IPv4-mapped IPv6 address");
-        }
-        Ok(IpAddr::V6(_)) => {}
-        Err(_) if without_leading_zeros(at.text()) => at.invalid(errors, "must not have leading 0s"),
-        Err(_) => at.invalid(errors, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
-    }
-}
-
-/// Whether it would be an address but for its leading zeros, which some programs take for octal numbers.
-fn without_leading_zeros(text: &str) -> bool {
-    let trimmed: Vec<_> = text
-        .split('.')
-        .map(|octet| match octet.trim_start_matches('0') {
-            "" if !octet.is_empty() => "0",
-            rest => rest,
-        })
-        .collect();
-    let (address, colons) = (trimmed.join("."), text.contains(':'));
-    !colons && address.parse::<IpAddr>().is_ok() && address.parse::<Ipv6Addr>().is_err()
 }

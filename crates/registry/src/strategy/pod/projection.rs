@@ -29,12 +29,8 @@ pub(super) fn validate_downward(volume: &At, errors: &mut Errors) {
 
 /// The path of mistakes in a file is that of the volume, and does not name the item.
 fn downward_files(volume: &At, errors: &mut Errors) {
-    if !volume.field("items").is_set() {
-        return;
-    }
-    let path = volume.path();
     for item in volume.field("items").items() {
-        let file = At::from(item.value(), &path);
+        let file = volume.with(item.value());
         let (field, resource) = (file.field("fieldRef"), file.field("resourceFieldRef"));
         file.field("path").require(errors);
         paths::inside_volume(&file.field("path"), errors);
@@ -94,7 +90,7 @@ fn unique_paths<'v>(source: &At<'v, '_>, volume: &At, name: &str, taken: &mut BT
     }
 }
 
-fn token(token: &At, volume: &At, errors: &mut Errors) {
+fn token<'v>(token: &At<'v, '_>, volume: &At<'v, '_>, errors: &mut Errors) {
     let seconds = token.field("expirationSeconds");
     if seconds.int() < TOKEN_SECONDS_MIN {
         seconds.invalid(errors, "may not specify a duration less than 10 minutes");
@@ -102,9 +98,8 @@ fn token(token: &At, volume: &At, errors: &mut Errors) {
     if seconds.int() > TOKEN_SECONDS_MAX {
         seconds.invalid(errors, "may not specify a duration larger than 2^32 seconds");
     }
-    let path = volume.field("path").path();
-    let file = token.field("path");
-    let file = At::from(file.value(), &path);
+    let (file, place) = (token.field("path"), volume.field("path"));
+    let file = place.with(file.value());
     if file.require(errors) {
         paths::inside_volume(&file, errors);
     }

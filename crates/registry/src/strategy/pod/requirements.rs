@@ -1,35 +1,13 @@
 //! The rules of requests, limits and claims, of a container and of a pod as a whole.
 
 use super::container::Pod;
-use super::resources::{HUGE_PAGES, aggregate, is_native, is_pod_level, may_overcommit, quantity};
+use super::resources::{HUGE_PAGES, aggregate, is_pod_level};
 use crate::strategy::at::At;
+use crate::strategy::place::quantity;
+use crate::strategy::resource_name::{self, can_overcommit, is_extended};
 use object::field::{Error, Errors, Kind};
 use object::{Quantity, View, name};
 use std::collections::BTreeSet;
-
-/// The names without a domain that mean something, to a container, a quota or a limit range.
-const STANDARD: [&str; 20] = [
-    "configmaps",
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-    "storage",
-];
 
 /// Whose requirements they are, which decides what may be asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,30 +41,30 @@ pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
 /// What a runtime class adds to a pod: limits without requests.
 pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
     // The rules are those of limits, and the path says so.
-    let limits = overhead.relabelled("limits");
-    for (name, _) in overhead.entries() {
-        one(name, &limits.key(name), Of::Container, errors);
+    let limits = overhead.field("limits");
+    for (name, amount) in limits.with(overhead.value()).entries() {
+        one(name, &amount, Of::Container, errors);
     }
 }
 
 fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
-    resource_name(name, amount, of, errors);
-    let value = quantity(amount.value());
-    if value.is_negative() {
+    validate_name(name, amount, of, errors);
+    // Quantities are in their canonical form.
+    if amount.text().starts_with('-') {
         amount.invalid(errors, "must be greater than or equal to 0");
     }
-    if is_extended(name) && value.millis() % 1000 != 0 {
+    if is_extended(name) && quantity(amount.value()).millis() % 1000 != 0 {
         amount.invalid(errors, "must be an integer");
     }
     if let Some(size) = name.strip_prefix(HUGE_PAGES) {
         let page = size.parse::<Quantity>().unwrap_or_default();
-        if page.units() <= 0 || value.units() % page.units() != 0 {
+        if page.units() <= 0 || quantity(amount.value()).units() % page.units() != 0 {
             amount.invalid(errors, format!("{} is not positive integer multiple of {name}", amount.text()));
         }
     }
 }
 
-fn resource_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     let known = match of {
         Of::Container => matches!(name, "cpu" | "memory" | "ephemeral-storage"),
         Of::Pod => matches!(name, "cpu" | "memory"),
@@ -94,43 +72,30 @@ fn resource_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     if known {
         return;
     }
-    let messages = name::qualified_name(name);
-    let well_formed = messages.is_empty();
-    messages.into_iter().for_each(|message| amount.invalid_value(errors, name, message));
-    let standard = STANDARD.contains(&name) || name.starts_with(HUGE_PAGES) || name.starts_with("requests.hugepages-");
-    let unknown = well_formed && !name.contains('/') && !standard;
-    if unknown {
-        amount.invalid_value(errors, name, "must be a standard resource type or fully qualified");
-    }
+    let path = amount.path();
     match of {
-        Of::Pod if well_formed && !unknown && !is_pod_level(name) => {
-            errors.push(Error::not_supported(&amount.path(), name, &["cpu", HUGE_PAGES, "memory"]));
+        Of::Container => resource_name::validate_container(name, &path, errors),
+        Of::Pod => {
+            if resource_name::validate(name, &path, errors) && !is_pod_level(name) {
+                errors.push(Error::not_supported(&path, name, &["cpu", HUGE_PAGES, "memory"]));
+            }
         }
-        Of::Container if !name.contains('/') && !name.starts_with(HUGE_PAGES) => {
-            amount.invalid_value(errors, name, "must be a standard resource for containers");
-        }
-        Of::Container if !is_native(name) && !is_extended(name) => {
-            amount.invalid_value(errors, name, "doesn't follow extended resource name standard");
-        }
-        _ => {}
     }
-}
-
-/// A resource that devices bring. Its name must leave room for the prefix that quotas put before it.
-fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && name::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &mut Errors) {
     let limit = limits.value().at(name);
     if limit.is_null() {
-        if !may_overcommit(name) {
+        if !can_overcommit(name) {
             limits.required(errors, "Limit must be set for non overcommitable resources");
         }
         return;
     }
+    if request.value() == limit {
+        return;
+    }
     let (asked, most) = (quantity(request.value()), quantity(limit));
-    let relation = if asked != most && !may_overcommit(name) {
+    let relation = if asked != most && !can_overcommit(name) {
         "equal to"
     } else if asked > most {
         "less than or equal to"
@@ -195,12 +160,11 @@ pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
         }
     }
     let most = resources.field("limits");
-    let containers = resources.relabelled("containers");
     for (index, container) in spec.value().items("containers").iter().enumerate() {
         for (name, limit) in container.at("resources").entries("limits") {
             let bound = most.value().at(name);
             if !bound.is_null() && quantity(limit) > quantity(bound) {
-                let path = containers.path().index(index).key(name).child("limits");
+                let path = resources.field("containers").path().index(index).key(name).child("limits");
                 let bound = bound.as_str().unwrap_or_default();
                 let detail = format!("must be less than or equal to pod limits of {bound}");
                 errors.push(Error::invalid(&path, limit.clone(), detail));

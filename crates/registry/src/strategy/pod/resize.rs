@@ -5,6 +5,7 @@ use super::qos_class;
 use super::resources::is_sidecar;
 use super::update::restore;
 use crate::strategy::at::At;
+use crate::strategy::place::same;
 use object::field::{Error, Errors, Path};
 use object::{Edit, Value, View};
 
@@ -60,7 +61,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
         return;
     }
     validate_containers(&spec, old.at("spec"), errors);
-    if errors.is_empty() && !pod_level_is_wrong && masked(new, old) != *old.at("spec") {
+    if errors.is_empty() && !pod_level_is_wrong && !same(&masked(new, old), old.at("spec")) {
         spec.forbidden(errors, "only cpu and memory resources are mutable");
     }
 }
@@ -91,8 +92,7 @@ fn validate_pod_level(spec: &At, before: &Value, errors: &mut Errors) -> bool {
     }
     let mut rest = resources.value().clone();
     mask(&mut rest, old);
-    let unset = old.is_null() && ["requests", "limits", "claims"].iter().all(|list| rest.at(list).is_null());
-    if !unset && rest != *old {
+    if !same(&rest, old) {
         spec.forbidden(errors, "only cpu and memory resources are mutable at pod-level");
     }
     errors.len() > count
@@ -131,15 +131,16 @@ fn validate_containers(spec: &At, before: &Value, errors: &mut Errors) {
                 mask(resources, old.at("resources"));
             }
             let is_init = list == "initContainers";
-            if rest != *old && is_init {
+            let changed = !same(&rest, old);
+            if changed && is_init {
                 let detail = "only cpu and memory resources for init or sidecar containers are mutable";
                 container.forbidden(errors, detail);
-            } else if rest != *old {
+            } else if changed {
                 spec.forbidden(errors, "only cpu and memory resources are mutable");
             }
             let restarts = container.value().items("resizePolicy").iter();
             let restarts = restarts.filter(|policy| policy.text("restartPolicy") == "RestartContainer").count() > 0;
-            if is_init && restarts && container.value() != old && !is_sidecar(container.value()) {
+            if is_init && restarts && !same(container.value(), old) && !is_sidecar(container.value()) {
                 let detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
                 container.forbidden(errors, detail);
             }
@@ -155,9 +156,6 @@ fn mask(resources: &mut Value, old: &Value) {
         }
         let amounts = resources.object_or_new(list);
         ["cpu", "memory"].iter().for_each(|name| restore(amounts, old.at(list), name));
-        if amounts.as_object().is_some_and(|amounts| amounts.is_empty()) && old.at(list).is_null() {
-            resources.remove(list);
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! How much a pod asks for: sums over its containers, what follows from them, and its quality of service.
 
+use crate::strategy::place::quantity;
+use crate::strategy::resource_name::can_overcommit;
 use object::{Edit, Map, Quantity, Value, View};
 use std::collections::BTreeMap;
 
@@ -11,21 +13,6 @@ pub(super) const HUGE_PAGES: &str = "hugepages-";
 /// A resource that may be asked for by the pod as a whole.
 pub(super) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
-}
-
-/// Kubernetes' own resources, as opposed to those that devices bring.
-pub(super) fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Whether less may be asked for than is allowed at most.
-pub(super) fn may_overcommit(name: &str) -> bool {
-    is_native(name) && !name.starts_with(HUGE_PAGES)
-}
-
-/// A quantity of an object that has been made to conform, so it can be read; what cannot is checked elsewhere.
-pub(super) fn quantity(value: &Value) -> Quantity {
-    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// An init container that goes on running beside those that follow.
@@ -101,7 +88,7 @@ pub(super) fn default_pod_level(spec: &mut Value) {
     }
     if !limits.is_empty() {
         for (name, amount) in aggregate(spec, "requests") {
-            if is_pod_level(name) && may_overcommit(name) && !requests.contains_key(name) {
+            if is_pod_level(name) && can_overcommit(name) && !requests.contains_key(name) {
                 requests.insert(name.to_owned(), Value::from(amount.to_string()));
             }
         }

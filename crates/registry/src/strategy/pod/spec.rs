@@ -61,9 +61,9 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
 /// `metadata`.
 pub(in crate::strategy) fn validate_template(template: &At, errors: &mut Errors) {
     let metadata = template.value().at("metadata");
-    let (labels_path, annotations_path) = (template.field("labels").path(), template.field("annotations").path());
-    label_selector::labels(&At::from(metadata.at("labels"), &labels_path), errors);
-    let notes = At::from(metadata.at("annotations"), &annotations_path);
+    label_selector::labels(&template.field("labels").with(metadata.at("labels")), errors);
+    let notes = template.field("annotations");
+    let notes = notes.with(metadata.at("annotations"));
     annotations::validate_keys(&notes, errors);
     let spec = template.field("spec");
     annotations::validate(&notes, spec.value(), errors);

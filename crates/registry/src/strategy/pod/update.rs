@@ -3,6 +3,7 @@
 use super::annotations;
 use super::diff::diff;
 use crate::strategy::at::At;
+use crate::strategy::place::same;
 use object::field::{Error, Errors, Path};
 use object::{Edit, Value, View};
 
@@ -27,7 +28,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     }
     tolerations(&spec.field("tolerations"), before.items("tolerations"), errors);
     gates(&spec.field("schedulingGates"), before.items("schedulingGates"), errors);
-    if spec.value() != before {
+    if !same(spec.value(), before) {
         validate_rest(&spec, before, errors);
     }
 }
@@ -92,7 +93,7 @@ fn validate_rest(spec: &At, before: &Value, errors: &mut Errors) {
         restore(&mut masked, before, "nodeSelector");
         restore_node_affinity(&mut masked, before);
     }
-    if masked != *before {
+    if !same(&masked, before) {
         let detail = format!("pod updates may not change fields other than {UPDATABLE}\n{}", diff(before, &masked));
         spec.forbidden(errors, detail);
     }
@@ -169,7 +170,7 @@ pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut Errors) 
             None => {
                 containers.forbidden(errors, format!("existing ephemeral containers {name:?} may not be removed\n"));
             }
-            Some(container) if container.value() != old => {
+            Some(container) if !same(container.value(), old) => {
                 let change = diff(old, container.value());
                 let detail = format!("existing ephemeral containers {name:?} may not be changed\n{change}");
                 containers.forbidden(errors, detail);

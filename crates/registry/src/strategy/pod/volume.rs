@@ -2,11 +2,11 @@
 //! function there, and those that put files together are in `projection`.
 
 use super::container::PULL_POLICIES;
-use super::resources::quantity;
 use super::{paths, projection};
 use crate::strategy::at::At;
-use crate::strategy::claim;
-use object::field::Errors;
+use crate::strategy::place::{Place, quantity};
+use crate::strategy::{label_selector, volume_claim};
+use object::field::{Error, Errors};
 use object::{Value, name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ struct Source {
     field: &'static str,
     /// What must be said of it.
     required: &'static [&'static str],
-    rules: fn(source: &At, volume: &At, owner: Owner, errors: &mut Errors),
+    rules: for<'v> fn(source: &At<'v, '_>, volume: &At<'v, '_>, owner: Owner, errors: &mut Errors),
 }
 
 const fn source(field: &'static str, required: &'static [&'static str]) -> Source {
@@ -92,28 +92,24 @@ pub(super) fn validate<'v>(volumes: &At<'v, '_>, owner: Owner, errors: &mut Erro
 }
 
 fn one(volume: &At, owner: Owner, errors: &mut Errors) {
-    let mut found = false;
-    for Source { field, required, rules } in &SOURCES {
-        let source = volume.field(field);
-        if !source.is_set() {
-            continue;
-        }
-        if found {
-            source.forbidden(errors, "may not specify more than 1 volume type");
-            continue;
-        }
-        found = true;
-        let before = errors.len();
-        for field in *required {
-            source.field(field).require(errors);
-        }
-        // There is nothing more to say of a directory of the host that has no path.
-        if *field != "hostPath" || errors.len() == before {
-            rules(&source, volume, owner, errors);
-        }
+    let given = volume.entries().filter_map(|(field, _)| SOURCES.iter().position(|source| source.field == field));
+    let mut given: Vec<_> = given.collect();
+    given.sort_unstable();
+    let Some((first, more)) = given.split_first() else {
+        return volume.required(errors, "must specify a volume type");
+    };
+    let Source { field, required, rules } = &SOURCES[*first];
+    let source = volume.field(field);
+    let before = errors.len();
+    for field in *required {
+        source.field(field).require(errors);
     }
-    if !found {
-        volume.required(errors, "must specify a volume type");
+    // There is nothing more to say of a directory of the host that has no path.
+    if *field != "hostPath" || errors.len() == before {
+        rules(&source, volume, owner, errors);
+    }
+    for source in more {
+        volume.field(SOURCES[*source].field).forbidden(errors, "may not specify more than 1 volume type");
     }
 }
 
@@ -147,9 +143,9 @@ fn host_path(source: &At, _: &At, _: Owner, errors: &mut Errors) {
 }
 
 /// The path of its mistakes names another field than the one there is.
-fn gce_disk(source: &At, volume: &At, _: Owner, errors: &mut Errors) {
-    let path = volume.path().child("persistentDisk");
-    let disk = At::from(source.value(), &path);
+fn gce_disk<'v>(source: &At<'v, '_>, volume: &At<'v, '_>, _: Owner, errors: &mut Errors) {
+    let place = volume.field("persistentDisk");
+    let disk = place.with(source.value());
     disk.field("pdName").require(errors);
     partition(&disk, errors);
 }
@@ -316,7 +312,7 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
     if !template.is_set() {
         template.required(errors, "");
     } else {
-        claim::validate_template(&template, errors);
+        claim_template(&template, errors);
     }
     let name = volume.field("name");
     if !owner.name.is_empty() && !name.is_empty() {
@@ -325,6 +321,19 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
             name.invalid(errors, format!("PVC name {claim:?}: {message}"));
         }
     }
+}
+
+/// A template of a claim has labels and annotations and no other metadata.
+fn claim_template(template: &At, errors: &mut Errors) {
+    let metadata = template.field("metadata");
+    label_selector::labels(&metadata.field("labels"), errors);
+    for (field, value) in metadata.entries() {
+        if !matches!(field, "labels" | "annotations") && !value.is_empty() {
+            errors.push(Error::forbidden(&metadata.path().child(field), "cannot be set"));
+        }
+    }
+    let spec = template.field("spec");
+    volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
 }
 
 fn image(source: &At, _: &At, owner: Owner, errors: &mut Errors) {

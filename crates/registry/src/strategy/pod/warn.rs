@@ -3,7 +3,6 @@
 use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
 use super::default::CONTAINER_LISTS;
 use super::prepare::app_armor_profile;
-use super::resources::quantity;
 use super::warn_volumes;
 use crate::strategy::at::At;
 use object::{Value, View, name};
@@ -146,7 +145,8 @@ fn duplicates(list: &At, field: &'static str, warnings: &mut Vec<String>) {
 fn fractions(amounts: &At, warnings: &mut Vec<String>) {
     for (name, amount) in amounts.entries() {
         let counts_bytes = matches!(name, "memory" | "ephemeral-storage");
-        if counts_bytes && quantity(amount.value()).millis() % 1000 != 0 {
+        // In its canonical form, a quantity that is no whole number is one of thousandths.
+        if counts_bytes && amount.text().ends_with('m') {
             let text = amount.text();
             warnings.push(format!("{amount}: fractional byte value {text:?} is invalid, must be an integer"));
         }
@@ -181,9 +181,12 @@ fn variables(variables: &At, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for variable in variables.items() {
         let (name, value) = (variable.field("name").text(), variable.field("value").text());
+        if seen.insert(name) {
+            continue;
+        }
         let reference = format!("$({name})");
         let builds_on = value.contains(&reference) && value != reference && !variable.field("valueFrom").is_set();
-        if !seen.insert(name) && !builds_on {
+        if !builds_on {
             let what = "hides previous definition of";
             warnings.push(format!("{variable}: {what} {name:?}, which may be dropped when using apply"));
         }
@@ -191,6 +194,10 @@ fn variables(variables: &At, warnings: &mut Vec<String>) {
 }
 
 fn ports(spec: &At, warnings: &mut Vec<String>) {
+    let all = CONTAINER_LISTS.iter().flat_map(|list| spec.value().items(list));
+    if all.flat_map(|container| container.items("ports")).nth(1).is_none() {
+        return;
+    }
     let mut by_number: BTreeMap<(i64, &str), Vec<(&Value, String)>> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, String> = BTreeMap::new();
     let mut names = Vec::new();

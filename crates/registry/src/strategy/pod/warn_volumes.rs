@@ -21,10 +21,9 @@ const FILES: [(&str, &str, &str); 3] =
 
 pub(super) fn validate(volumes: &At, warnings: &mut Vec<String>) {
     for volume in volumes.items() {
-        for (field, label, message) in DEPRECATED {
-            if volume.field(field).is_set() {
-                warnings.push(format!("{}: {message}", volume.field(label)));
-            }
+        for (given, _) in volume.entries() {
+            let deprecated = DEPRECATED.iter().find(|(field, ..)| *field == given);
+            warnings.extend(deprecated.map(|(_, label, message)| format!("{}: {message}", volume.field(label))));
         }
     }
     for volume in volumes.items() {
@@ -44,6 +43,9 @@ pub(super) fn validate(volumes: &At, warnings: &mut Vec<String>) {
             }
             for (field, kind, named) in FILES {
                 let source = source.field(field);
+                if !source.field("items").is_set() {
+                    continue;
+                }
                 let named = if named.is_empty() { "" } else { "name" };
                 let of = match named {
                     "" => kind.to_owned(),
