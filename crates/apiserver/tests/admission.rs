@@ -1,7 +1,7 @@
 //! Admission from end to end: requests to an API on a store in memory, by clients in this process.
 
 use ambient::Ambient;
-use apiserver::{Api, Authentication, Authorization, Local, Peer, bootstrap, user};
+use apiserver::{Api, Authentication, Authorization, Local, Peer, SigningKey, StaticTokens, bootstrap, user};
 use futures::future::join_all;
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
@@ -23,8 +23,10 @@ impl Cluster {
         let ambient = Ambient::seeded(1);
         let store = Arc::new(store::Memory::new(&ambient, store::Retention::default()));
         let registry = Registry::start(store, Arc::new(registry::Plain), &ambient).await.unwrap();
-        let (authentication, authorization) = (Authentication::default(), Authorization::default());
-        let api = Api::new(registry, ambient, authentication, authorization, "127.0.0.1:0".to_owned());
+        let directory = tempfile::tempdir().unwrap();
+        let key = SigningKey::open(&directory.path().join("sa.key")).unwrap();
+        let authentication = Authentication::new(key, StaticTokens::default());
+        let api = Api::new(registry, ambient, authentication, Authorization::default(), "127.0.0.1:0".to_owned());
         bootstrap(&api).await.unwrap();
         let admin = Local::new(api.clone(), user("admin", &["system:masters"]), "test");
         let cluster = Cluster { api, admin };
@@ -52,7 +54,11 @@ impl Cluster {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
         let warnings = headers.get_all(header::WARNING).iter().map(|warning| warning.to_str().unwrap().to_owned());
-        warnings.map(|text| text.trim_start_matches("299 - \"").trim_end_matches('"').replace("\\\"", "\"")).collect()
+        let text = |warning: String| {
+            let quoted = warning.strip_prefix("299 - \"").and_then(|rest| rest.strip_suffix('"')).unwrap();
+            quoted.replace("\\\"", "\"")
+        };
+        warnings.map(text).collect()
     }
 }
 
@@ -192,4 +198,95 @@ async fn limit_ranges_complete_and_bound_pods() {
     assert_eq!(pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"], note);
     let message = "pods \"b\" is forbidden: maximum cpu usage per Container is 2, but limit is 3";
     refused(cluster.create_pod("b", asking("3")).await, Reason::Forbidden, message);
+}
+
+#[tokio::test]
+async fn pods_do_no_more_than_the_labels_of_their_namespace_allow() {
+    let cluster = Cluster::start().await;
+    cluster.create_pod("old", json!({ "hostPID": true, "containers": container()["containers"] })).await.unwrap();
+    let label = |mode: &str, level: &str| json!({ "metadata": { "labels": { format!("pod-security.kubernetes.io/{mode}"): level } } });
+    let namespace = "/api/v1/namespaces/default";
+    let warnings = cluster.warnings("PATCH", namespace, &label("enforce", "baseline")).await;
+    let expected = [
+        "existing pods in namespace \"default\" violate the new PodSecurity enforce level \"baseline:latest\"",
+        "old: host namespaces",
+    ];
+    assert_eq!(warnings, expected);
+    let message = "pods \"new\" is forbidden: violates PodSecurity \"baseline:latest\": host namespaces (hostPID=true)";
+    let spec = json!({ "hostPID": true, "containers": container()["containers"] });
+    refused(cluster.create_pod("new", spec.clone()).await, Reason::Forbidden, message);
+    cluster.create_pod("new", container()).await.unwrap();
+    let template = json!({ "metadata": { "labels": { "app": "web" } }, "spec": spec });
+    let selector = json!({ "matchLabels": { "app": "web" } });
+    let deployment = json!({ "metadata": { "name": "web" }, "spec": { "selector": selector, "template": template } });
+    let warnings = cluster.warnings("POST", "/apis/apps/v1/namespaces/default/deployments", &deployment).await;
+    assert_eq!(warnings, ["would violate PodSecurity \"baseline:latest\": host namespaces (hostPID=true)"]);
+    let error = cluster.admin.patch(namespace, &label("warn", "all")).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Invalid);
+}
+
+#[tokio::test]
+async fn a_node_changes_only_itself() {
+    let cluster = Cluster::start().await;
+    let node = Local::new(cluster.api.clone(), user("system:node:n", &["system:nodes", "system:masters"]), "kubelet");
+    let nodes = "/api/v1/nodes";
+    let created = node.create(nodes, &json!({ "metadata": { "name": "n" } })).await.unwrap();
+    assert_eq!(created["spec"]["taints"][0]["key"], "node.kubernetes.io/not-ready");
+    let message = "nodes \"m\" is forbidden: node \"n\" is not allowed to modify node \"m\"";
+    refused(node.create(nodes, &json!({ "metadata": { "name": "m" } })).await, Reason::Forbidden, message);
+    let label = json!({ "metadata": { "labels": { "node-restriction.kubernetes.io/a": "b" } } });
+    let message = "nodes \"n\" is forbidden: is not allowed to modify labels: node-restriction.kubernetes.io/a";
+    refused(node.patch(&format!("{nodes}/n"), &label).await, Reason::Forbidden, message);
+    node.patch(&format!("{nodes}/n"), &json!({ "metadata": { "labels": { "own": "b" } } })).await.unwrap();
+    let lease = json!({ "metadata": { "name": "m" } });
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    let message = "leases.coordination.k8s.io \"m\" is forbidden: can only access node lease with the same name as the requesting node";
+    refused(node.create(leases, &lease).await, Reason::Forbidden, message);
+    cluster.create_pod("elsewhere", container()).await.unwrap();
+    let message = "pods \"elsewhere\" is forbidden: node \"n\" can only delete pods with spec.nodeName set to itself";
+    refused(node.delete(&format!("{PODS}/elsewhere")).await, Reason::Forbidden, message);
+    let tokens = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let message = "serviceaccounts \"default\" is forbidden: node requested token not bound to a pod";
+    refused(node.create(tokens, &json!({ "spec": {} })).await, Reason::Forbidden, message);
+}
+
+#[tokio::test]
+async fn a_pod_gets_the_overhead_of_its_runtime_and_the_labels_of_its_node() {
+    let cluster = Cluster::start().await;
+    let labels = json!({ "topology.kubernetes.io/zone": "a", "other": "b" });
+    cluster.create("/api/v1/nodes", "n", json!({ "metadata": { "labels": labels } })).await.unwrap();
+    let mut spec = container();
+    spec["runtimeClassName"] = json!("vm");
+    let message = "pods \"a\" is forbidden: pod rejected: RuntimeClass \"vm\" not found";
+    refused(cluster.create_pod("a", spec.clone()).await, Reason::Forbidden, message);
+    let class = json!({ "handler": "vm", "overhead": { "podFixed": { "memory": "64Mi" } } });
+    cluster.create("/apis/node.k8s.io/v1/runtimeclasses", "vm", class).await.unwrap();
+    spec["nodeName"] = json!("n");
+    let pod = cluster.create_pod("a", spec).await.unwrap();
+    assert_eq!(pod["spec"]["overhead"], json!({ "memory": "64Mi" }));
+    assert_eq!(pod["metadata"]["labels"], json!({ "topology.kubernetes.io/zone": "a" }));
+}
+
+#[tokio::test]
+async fn claims_and_ingresses_get_the_class_that_is_the_default() {
+    let cluster = Cluster::start().await;
+    let marked = |mark: &str| json!({ "metadata": { "annotations": { mark: "true" } } });
+    let mut class = marked("storageclass.kubernetes.io/is-default-class");
+    class["provisioner"] = json!("example.com/disks");
+    cluster.create("/apis/storage.k8s.io/v1/storageclasses", "gold", class).await.unwrap();
+    let claim =
+        json!({ "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } } });
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let claim = cluster.create(claims, "a", claim).await.unwrap();
+    assert_eq!(claim["spec"]["storageClassName"], "gold");
+    let larger = json!({ "spec": { "resources": { "requests": { "storage": "2Gi" } } } });
+    let error = cluster.admin.patch(&format!("{claims}/a"), &larger).await.unwrap_err();
+    assert!(matches!(error.reason(), Reason::Forbidden | Reason::Invalid), "{error}");
+    let mut class = marked("ingressclass.kubernetes.io/is-default-class");
+    class["spec"] = json!({ "controller": "example.com/proxy" });
+    cluster.create("/apis/networking.k8s.io/v1/ingressclasses", "proxy", class).await.unwrap();
+    let backend = json!({ "service": { "name": "web", "port": { "number": 80 } } });
+    let ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let ingress = cluster.create(ingresses, "a", json!({ "spec": { "defaultBackend": backend } })).await.unwrap();
+    assert_eq!(ingress["spec"]["ingressClassName"], "proxy");
 }

@@ -5,6 +5,7 @@ use super::amounts::Amounts;
 use super::pod_resources::{self, Side};
 use super::{Operation, Review};
 use object::{ApiError, Edit, Quantity, Value, View};
+use std::collections::BTreeMap;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// The lists of containers that are limited, and what the annotation calls one of them.
@@ -66,7 +67,7 @@ fn set_defaults(range: &Value, pod: &mut Value) {
             for (source, field, word) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
                 let given = container.at("resources").at(field).clone();
                 let defaults = limits(range, "Container").flat_map(|limit| limit.entries(source));
-                let missing: std::collections::BTreeMap<_, _> = defaults.filter(|(name, _)| !given.has(name)).collect();
+                let missing: BTreeMap<_, _> = defaults.filter(|(name, _)| !given.has(name)).collect();
                 if missing.is_empty() {
                     continue;
                 }

@@ -140,6 +140,7 @@ pub(crate) struct Plugin {
 }
 
 /// All plugins, in upstream's order: those that are on by default, and NodeRestriction, which every cluster turns on.
+/// Plugins for resources that are not served (trust bundles, pod groups) are left out.
 const ALL: &[Plugin] = &[
     mutating("NamespaceLifecycle", namespace_lifecycle::admit),
     both("LimitRanger", limit_ranger::mutate, limit_ranger::validate),

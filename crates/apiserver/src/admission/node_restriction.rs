@@ -7,7 +7,6 @@ use object::{ApiError, Edit, Value, View};
 use std::collections::BTreeSet;
 
 const USER_PREFIX: &str = "system:node:";
-const GROUP: &str = "system:nodes";
 const LEASES: &str = "kube-node-lease";
 /// Labels of the project that a node may give itself.
 const OWN_LABELS: [&str; 11] = [
@@ -29,7 +28,7 @@ const PROJECT_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
 
 pub(super) fn admit(review: &mut Review<'_>) -> Result<(), ApiError> {
     let user = &review.ctx.user;
-    let Some(node) = user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_in(GROUP)) else { return Ok(()) };
+    let Some(node) = authz::node::name(user) else { return Ok(()) };
     if node.is_empty() {
         return Err(review.forbid(&format!("could not determine node from user {:?}", user.name)));
     }

@@ -9,7 +9,10 @@ use object::{ApiError, Value, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-const PREFIX: &str = "pod-security.kubernetes.io/";
+/// The labels for the level and the version of each mode.
+const ENFORCE: [&str; 2] = ["pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"];
+const AUDIT: [&str; 2] = ["pod-security.kubernetes.io/audit", "pod-security.kubernetes.io/audit-version"];
+const WARN: [&str; 2] = ["pod-security.kubernetes.io/warn", "pod-security.kubernetes.io/warn-version"];
 /// So many of the pods that are there already are looked at when a namespace becomes stricter.
 const MAX_EXISTING: usize = 3000;
 /// Aspects of a pod that change nothing of what it may do.
@@ -73,24 +76,26 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
 /// Reads the labels. What cannot be understood is enforced as the strictest level, and warned of as the laxest.
 fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Policy {
     let mut errors = Errors::new();
-    let mut read = |mode: &str, failed: Level| {
+    let mut read = |[level, version]: [&str; 2], failed: Level| {
         let mut refuse = |key: &str, value: &str, why: &str| {
             let path = Path::new("metadata").child("labels").key(key);
             errors.push(Error::invalid(&path, value, why));
         };
-        let key = format!("{PREFIX}{mode}");
-        let level = label(&key).map(|text| {
-            parse_level(text).map_err(|why| refuse(&key, text, why)).map_or((failed, false), |level| (level, true))
+        let level_read = label(level).map(|text| {
+            let parsed = parse_level(text).map_err(|why| refuse(level, text, why));
+            parsed.map_or((failed, false), |level| (level, true))
         });
-        let key = format!("{key}-version");
-        let version =
-            label(&key).map(|text| parse_version(text).map_err(|why| refuse(&key, text, why)).unwrap_or(None));
-        (level, version)
+        let version_read = label(version).map(|text| {
+            let parsed = parse_version(text).map_err(|why| refuse(version, text, why));
+            // What cannot be read is the latest, and an error besides.
+            parsed.ok().flatten()
+        });
+        (level_read, version_read)
     };
-    let (enforce_level, enforce_version) = read("enforce", Level::Restricted);
+    let (enforce_level, enforce_version) = read(ENFORCE, Level::Restricted);
     // Errors in what is audited are errors too.
-    read("audit", Level::Privileged);
-    let (warn_level, warn_version) = read("warn", Level::Privileged);
+    read(AUDIT, Level::Privileged);
+    let (warn_level, warn_version) = read(WARN, Level::Privileged);
     let standard = |level: Option<(Level, bool)>, version: Option<Option<u32>>| Standard {
         level: level.map_or(Level::Privileged, |(level, _)| level),
         version: version.flatten(),
@@ -252,8 +257,12 @@ mod tests {
     use object::json;
 
     fn of(labels: &[(&str, &str)]) -> Policy {
-        let find =
-            |key: &str| labels.iter().find(|(label, _)| format!("{PREFIX}{label}") == key).map(|(_, value)| *value);
+        let find = |key: &str| {
+            labels
+                .iter()
+                .find(|(label, _)| format!("pod-security.kubernetes.io/{label}") == key)
+                .map(|(_, value)| *value)
+        };
         policy(find)
     }
 
@@ -306,7 +315,7 @@ mod tests {
             (pod("a", json!([])), pod("a", json!([])), false),
             (pod("b", json!([])), pod("a", json!([])), true),
             (pod("a", debug.clone()), pod("a", json!([])), true),
-            (pod("a", debug.clone()), pod("a", debug.clone()), false),
+            (pod("a", debug.clone()), pod("a", debug), false),
         ] {
             assert_eq!(runs_other_images(&new, &old), matters);
         }

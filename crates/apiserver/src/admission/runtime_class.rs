@@ -137,10 +137,14 @@ mod tests {
         let short = json!({ "key": "b", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5 });
         let long = json!({ "key": "b", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9 });
         let both = |first: &Value, second: &Value| merge(std::slice::from_ref(first), std::slice::from_ref(second));
-        assert_eq!(both(&equal, &exists), [exists.clone()]);
-        assert_eq!(both(&exists, &equal), [exists.clone()]);
-        assert_eq!(both(&short, &long), [long]);
-        assert_eq!(both(&equal, &short), [equal.clone(), short]);
-        assert_eq!(both(&equal, &equal), [equal]);
+        for (first, second, merged) in [
+            (&equal, &exists, vec![&exists]),
+            (&exists, &equal, vec![&exists]),
+            (&short, &long, vec![&long]),
+            (&equal, &short, vec![&equal, &short]),
+            (&equal, &equal, vec![&equal]),
+        ] {
+            assert_eq!(both(first, second).iter().collect::<Vec<_>>(), merged);
+        }
     }
 }

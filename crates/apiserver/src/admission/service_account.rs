@@ -2,9 +2,11 @@
 //!
 //! Pods that mirror what a node runs by itself have no account, and nothing that an account would give them.
 
-use super::{Operation, Review};
+use super::{Operation, Review, mentions};
 use crate::naming;
 use object::{ApiError, Edit, Value, View, json};
+use registry::Object;
+use std::sync::Arc;
 
 const DEFAULT: &str = "default";
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -28,7 +30,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     let name = given.into_iter().find(|name| !name.is_empty()).unwrap_or(DEFAULT).to_owned();
     spec.set("serviceAccountName", name.as_str());
     spec.set("serviceAccount", name.as_str());
-    let account = account(review, &name)?;
+    let account = find(review, &name)?.decode();
     if automounts(&account, review.object) {
         mount_token(review.object, || naming::generate(VOLUME_PREFIX, &review.ctx.api.ambient.random));
     }
@@ -53,7 +55,12 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
         let (namespace, pod) = (review.namespace(), review.name());
         return Err(review.forbid(&format!("no service account specified for pod {namespace}/{pod}")));
     }
-    let account = account(review, name)?;
+    let account = find(review, name)?;
+    // Hardly any account wants this, and it is not worth reading the account a second time to find out.
+    if !mentions(&account, ENFORCE_SECRETS) {
+        return Ok(());
+    }
+    let account = account.decode();
     let enforced = account.at("metadata").at("annotations").text(ENFORCE_SECRETS);
     if !matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
         return Ok(());
@@ -65,10 +72,10 @@ fn is_mirror(pod: &Value) -> bool {
     pod.at("metadata").at("annotations").has(MIRROR)
 }
 
-fn account(review: &Review<'_>, name: &str) -> Result<Value, ApiError> {
+fn find(review: &Review<'_>, name: &str) -> Result<Arc<Object>, ApiError> {
     let namespace = review.namespace();
     match review.find(&format!("serviceaccounts/{namespace}/{name}")) {
-        Some(account) => Ok(account.decode()),
+        Some(account) => Ok(account),
         None => Err(review.forbid(&format!(
             "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
         ))),
