@@ -1,8 +1,7 @@
 //! NodeRestriction: a node changes only itself and what belongs to it, whatever roles allow nodes in general.
 
 use super::certificates::{CLIENT_SIGNER, REQUESTS, subject};
-use super::service_account::{MIRROR, references_secret};
-use super::{Operation, Review};
+use super::{Operation, Review, mirror_pod};
 use object::{ApiError, Edit, Value, View};
 use std::collections::BTreeSet;
 
@@ -85,7 +84,7 @@ fn admit_pod(review: &Review<'_>, node: &str) -> Result<(), ApiError> {
 
 /// A node shows the pods that it runs by itself, as its own.
 fn admit_mirror(review: &Review<'_>, node: &str) -> Result<(), ApiError> {
-    if let Some(cause) = not_own(review.object, node) {
+    if let Some(cause) = mirror_pod::not_own(review.object, node) {
         return Err(review.forbid(&cause));
     }
     let Some(stored) = review.find(&format!("nodes/{node}")) else {
@@ -96,81 +95,10 @@ fn admit_mirror(review: &Review<'_>, node: &str) -> Result<(), ApiError> {
     if claimed != uid {
         return Err(review.forbid(&format!("node {node} UID mismatch: expected {claimed} got {uid}")));
     }
-    match api_reference(review.object.at("spec")) {
+    match mirror_pod::api_reference(review.object.at("spec")) {
         Some(what) => Err(review.forbid(&format!("node {node:?} can not create pods that reference {what}"))),
         None => Ok(()),
     }
-}
-
-/// Why a pod is not one that the node runs by itself.
-fn not_own(pod: &Value, node: &str) -> Option<String> {
-    let metadata = pod.at("metadata");
-    if !metadata.at("annotations").has(MIRROR) {
-        return Some(format!("pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"));
-    }
-    if pod.at("spec").text("nodeName") != node {
-        return Some(format!("node {node:?} can only create pods with spec.nodeName set to itself"));
-    }
-    let only = |what: &str| Some(format!("node {node:?} can only create pods with {what} set to itself"));
-    match metadata.items("ownerReferences") {
-        [owner] if [owner.text("apiVersion"), owner.text("kind"), owner.text("name")] != ["v1", "Node", node] => {
-            only("an owner reference")
-        }
-        [owner] if !owner.flag("controller") => only("a controller owner reference"),
-        [owner] if owner.flag("blockOwnerDeletion") => {
-            Some(format!("node {node:?} must not set blockOwnerDeletion on an owner reference"))
-        }
-        [_] => None,
-        [] => only("an owner reference"),
-        _ => only("a single owner reference"),
-    }
-}
-
-/// Volumes that are made from other objects.
-const REFERRING: [(&str, &str); 7] = [
-    ("configMap", "configmaps (via configmap volumes)"),
-    ("secret", "secrets (via secret volumes)"),
-    ("csi", "csidrivers (via CSI volumes)"),
-    ("glusterfs", "endpoints (via glusterFS volumes)"),
-    ("persistentVolumeClaim", "persistentvolumeclaims"),
-    ("ephemeral", "persistentvolumeclaims (via ephemeral volumes)"),
-    ("azureFile", "secrets (via azureFile volumes)"),
-];
-const REFERRING_PROJECTIONS: [(&str, &str); 5] = [
-    ("configMap", "configmaps (via projected volumes)"),
-    ("secret", "secrets (via projected volumes)"),
-    ("serviceAccountToken", "serviceaccounts (via projected volumes)"),
-    ("clusterTrustBundle", "clustertrustbundles"),
-    ("podCertificate", "podcertificates"),
-];
-
-/// What a pod needs from the API, which a pod that runs without it cannot have.
-fn api_reference(spec: &Value) -> Option<&'static str> {
-    if !spec.text("serviceAccountName").is_empty() {
-        return Some("serviceaccounts");
-    }
-    if references_secret(spec) {
-        return Some("secrets");
-    }
-    let volumes = spec.items("volumes");
-    let projections = || volumes.iter().flat_map(|volume| volume.at("projected").items("sources"));
-    let lists = ["containers", "initContainers", "ephemeralContainers"];
-    let in_containers = lists.iter().flat_map(|list| spec.items(list)).any(|container| {
-        container.items("env").iter().any(|variable| variable.at("valueFrom").has("configMapKeyRef"))
-            || container.items("envFrom").iter().any(|source| source.has("configMapRef"))
-    });
-    let in_volumes = volumes.iter().any(|volume| volume.has("configMap"));
-    if in_containers || in_volumes || projections().any(|source| source.has("configMap")) {
-        return Some("configmaps");
-    }
-    if !spec.items("resourceClaims").is_empty() {
-        return Some("resourceclaims");
-    }
-    let named = |value: &Value, table: &[(&str, &'static str)]| {
-        table.iter().find(|(field, _)| value.has(field)).map(|(_, what)| *what)
-    };
-    let mut in_volumes = volumes.iter().filter_map(|volume| named(volume, &REFERRING));
-    in_volumes.next().or_else(|| projections().find_map(|source| named(source, &REFERRING_PROJECTIONS)))
 }
 
 fn pod_status(review: &Review<'_>, node: &str) -> Option<String> {
@@ -374,62 +302,5 @@ mod tests {
         let (new, old) =
             (json!({ "k8s.io/a": "1", "k8s.io/b": "2", "x": "y" }), json!({ "k8s.io/b": "2", "k8s.io/c": "3" }));
         assert_eq!(foreign_labels(&new, &old).as_deref(), Some("k8s.io/a, k8s.io/c"));
-    }
-
-    #[test]
-    fn a_mirror_pod_belongs_to_its_node() {
-        let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true });
-        let pod = |node: &str, owners: Value| json!({ "metadata": { "annotations": { MIRROR: "x" }, "ownerReferences": owners }, "spec": { "nodeName": node } });
-        let with = |field: &str, value: Value| {
-            let mut owner = owner.clone();
-            owner[field] = value;
-            json!([owner])
-        };
-        for (pod, cause) in [
-            (pod("n", json!([owner])), None),
-            (
-                json!({}),
-                Some(
-                    "pod does not have \"kubernetes.io/config.mirror\" annotation, node \"n\" can only create mirror pods",
-                ),
-            ),
-            (pod("m", json!([owner])), Some("node \"n\" can only create pods with spec.nodeName set to itself")),
-            (pod("n", json!([])), Some("node \"n\" can only create pods with an owner reference set to itself")),
-            (
-                pod("n", json!([owner, owner])),
-                Some("node \"n\" can only create pods with a single owner reference set to itself"),
-            ),
-            (
-                pod("n", with("kind", json!("Pod"))),
-                Some("node \"n\" can only create pods with an owner reference set to itself"),
-            ),
-            (
-                pod("n", with("controller", json!(false))),
-                Some("node \"n\" can only create pods with a controller owner reference set to itself"),
-            ),
-            (
-                pod("n", with("blockOwnerDeletion", json!(true))),
-                Some("node \"n\" must not set blockOwnerDeletion on an owner reference"),
-            ),
-        ] {
-            assert_eq!(not_own(&pod, "n").as_deref(), cause, "{pod}");
-        }
-    }
-
-    #[test]
-    fn a_mirror_pod_needs_nothing_from_the_api() {
-        for (spec, what) in [
-            (json!({ "volumes": [{ "hostPath": {} }, { "projected": { "sources": [{ "downwardAPI": {} }] } }] }), None),
-            (json!({ "serviceAccountName": "a" }), Some("serviceaccounts")),
-            (json!({ "containers": [{ "envFrom": [{ "configMapRef": {} }] }] }), Some("configmaps")),
-            (json!({ "resourceClaims": [{}] }), Some("resourceclaims")),
-            (json!({ "volumes": [{ "persistentVolumeClaim": {} }] }), Some("persistentvolumeclaims")),
-            (
-                json!({ "volumes": [{ "projected": { "sources": [{ "clusterTrustBundle": {} }] } }] }),
-                Some("clustertrustbundles"),
-            ),
-        ] {
-            assert_eq!(api_reference(&spec), what, "{spec}");
-        }
     }
 }

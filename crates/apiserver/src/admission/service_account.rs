@@ -2,14 +2,14 @@
 //!
 //! Pods that mirror what a node runs by itself have no account, and nothing that an account would give them.
 
-use super::{Operation, Review, mentions};
+use super::mirror_pod::is_mirror;
+use super::{Operation, Review, mentions, mirror_pod};
 use crate::naming;
 use object::{ApiError, Edit, Value, View, json};
 use registry::Object;
 use std::sync::Arc;
 
 const DEFAULT: &str = "default";
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -48,7 +48,7 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
     if is_mirror(review.object) && !debugging {
-        return mirror_mistake(review.object).map_or(Ok(()), |cause| Err(review.forbid(cause)));
+        return mirror_pod::mistake(review.object).map_or(Ok(()), |cause| Err(review.forbid(cause)));
     }
     let name = review.object.at("spec").text("serviceAccountName");
     if name.is_empty() {
@@ -66,10 +66,6 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
     foreign_secret(&account, review.object, debugging).map_or(Ok(()), |cause| Err(review.forbid(&cause)))
-}
-
-fn is_mirror(pod: &Value) -> bool {
-    pod.at("metadata").at("annotations").has(MIRROR)
 }
 
 fn find(review: &Review<'_>, name: &str) -> Result<Arc<Object>, ApiError> {
@@ -119,43 +115,6 @@ fn token_volume(name: &str) -> Value {
         { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
         { "downwardAPI": { "items": [{ "path": "namespace", "fieldRef": namespace }] } },
     ] } })
-}
-
-/// What a mirror pod has that it may not have.
-fn mirror_mistake(pod: &Value) -> Option<&'static str> {
-    let spec = pod.at("spec");
-    if !spec.text("serviceAccountName").is_empty() {
-        return Some("a mirror pod may not reference service accounts");
-    }
-    if references_secret(spec) {
-        return Some("a mirror pod may not reference secrets");
-    }
-    let sources = spec.items("volumes").iter().flat_map(|volume| volume.at("projected").items("sources"));
-    let token = sources.into_iter().any(|source| source.has("serviceAccountToken"));
-    token.then_some("a mirror pod may not use ServiceAccountToken volume projections")
-}
-
-/// Volume sources that name a secret in a field of this name.
-const SECRET_FIELDS: [&str; 4] = ["secretRef", "nodePublishSecretRef", "secretName", "secret"];
-
-pub(super) fn references_secret(spec: &Value) -> bool {
-    if !spec.items("imagePullSecrets").is_empty() {
-        return true;
-    }
-    let in_containers = CONTAINERS.iter().flat_map(|(list, _)| spec.items(list)).any(|container| {
-        container.items("env").iter().any(|variable| variable.at("valueFrom").has("secretKeyRef"))
-            || container.items("envFrom").iter().any(|source| source.has("secretRef"))
-    });
-    in_containers || spec.items("volumes").iter().any(names_secret)
-}
-
-/// Whether a volume, or any source within it, names a secret.
-fn names_secret(volume: &Value) -> bool {
-    let Some(fields) = volume.as_object() else { return false };
-    let sources = volume.at("projected").items("sources");
-    fields.iter().any(|(name, source)| {
-        !source.is_null() && (name == "secret" || SECRET_FIELDS.iter().any(|field| source.has(field)))
-    }) || sources.iter().any(|source| source.has("secret"))
 }
 
 /// A secret that a pod refers to and its account does not, in the words of the refusal.
@@ -234,30 +193,6 @@ mod tests {
             let account = json!({ "automountServiceAccountToken": account });
             let pod = json!({ "spec": { "automountServiceAccountToken": pod } });
             assert_eq!(automounts(&account, &pod), mounted, "{account} {pod}");
-        }
-    }
-
-    #[test]
-    fn a_mirror_pod_has_nothing_of_an_account() {
-        let token = json!({ "projected": { "sources": [{ "serviceAccountToken": { "path": "x" } }] } });
-        for (spec, mistake) in [
-            (json!({ "volumes": [{ "name": "a", "emptyDir": {} }] }), None),
-            (json!({ "serviceAccountName": "a" }), Some("a mirror pod may not reference service accounts")),
-            (
-                json!({ "volumes": [{ "secret": { "secretName": "s" } }] }),
-                Some("a mirror pod may not reference secrets"),
-            ),
-            (
-                json!({ "volumes": [{ "csi": { "nodePublishSecretRef": { "name": "s" } } }] }),
-                Some("a mirror pod may not reference secrets"),
-            ),
-            (
-                json!({ "containers": [{ "envFrom": [{ "secretRef": { "name": "s" } }] }] }),
-                Some("a mirror pod may not reference secrets"),
-            ),
-            (json!({ "volumes": [token] }), Some("a mirror pod may not use ServiceAccountToken volume projections")),
-        ] {
-            assert_eq!(mirror_mistake(&json!({ "spec": spec })), mistake, "{spec}");
         }
     }
 

@@ -2,8 +2,12 @@
 //!
 //! What is only to be audited is not judged here: there is nobody yet to tell it to.
 
-use super::pod_security_checks::{Level, violations};
+mod baseline;
+mod checks;
+mod restricted;
+
 use super::{NAMESPACES, Operation, Review};
+use checks::{Level, violations};
 use object::field::{Error, Errors, Path};
 use object::{ApiError, Value, View};
 use std::collections::{BTreeMap, BTreeSet};
