@@ -35,6 +35,11 @@ impl Local {
         self.send(Method::PUT, path, "application/json", Some(object)).await
     }
 
+    /// Merges `patch` into an object.
+    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, ApiError> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", Some(patch)).await
+    }
+
     pub async fn delete(&self, path: &str) -> Result<Value, ApiError> {
         self.send(Method::DELETE, path, "application/json", None).await
     }
