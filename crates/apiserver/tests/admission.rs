@@ -26,7 +26,7 @@ impl Cluster {
         let directory = tempfile::tempdir().unwrap();
         let key = SigningKey::open(&directory.path().join("sa.key")).unwrap();
         let authentication = Authentication::new(key, StaticTokens::default());
-        let api = Api::new(registry, ambient, authentication, Authorization::default(), "127.0.0.1:0".to_owned());
+        let api = Api::new(registry, ambient, authentication, Authorization::default(), None, "127.0.0.1:0".to_owned());
         bootstrap(&api).await.unwrap();
         let admin = Local::new(api.clone(), user("admin", &["system:masters"]), "test");
         let cluster = Cluster { api, admin };
