@@ -1,6 +1,7 @@
 //! The API itself, without a transport: one request in, one response out. HTTP connections and in-process clients
 //! both come through here.
 
+use crate::audit::Audit;
 use crate::authn::Authentication;
 use crate::authorization::Authorization;
 use crate::flow::Flow;
@@ -24,6 +25,7 @@ pub struct Shared {
     pub(crate) authorization: Authorization,
     pub(crate) flow: Flow,
     pub(crate) documents: Documents,
+    pub(crate) audit: Option<Audit>,
     /// Where clients reach this server: `127.0.0.1:6443`.
     pub(crate) address: String,
 }
@@ -41,6 +43,7 @@ impl Api {
         ambient: Ambient,
         authentication: Authentication,
         authorization: Authorization,
+        audit: Option<Audit>,
         address: String,
     ) -> Self {
         let started = std::time::Duration::from_millis(ambient.clock.wall().0);
@@ -51,6 +54,7 @@ impl Api {
             authorization,
             flow: Flow::default(),
             documents: Documents::default(),
+            audit,
             address,
             ambient,
         }));

@@ -5,6 +5,7 @@
 
 mod admission;
 mod api;
+mod audit;
 mod authn;
 mod authorization;
 mod body;
@@ -26,6 +27,7 @@ mod pipeline;
 pub mod pki;
 mod render;
 mod request;
+mod sealing;
 mod server;
 mod special;
 mod table;
@@ -33,6 +35,7 @@ mod verbs;
 mod write;
 
 pub use api::Api;
+pub use audit::{Audit, Policy as AuditPolicy};
 pub use authn::{Authentication, SigningKey, StaticTokens};
 pub use authorization::Authorization;
 pub use authz::User;
@@ -41,4 +44,5 @@ pub use bootstrap::bootstrap;
 pub use identity::user;
 pub use local::Local;
 pub use pipeline::Peer;
+pub use sealing::Sealing;
 pub use server::{Tls, serve};

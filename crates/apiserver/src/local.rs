@@ -20,7 +20,7 @@ pub struct Local {
 impl Local {
     /// `agent` is what it goes by in managed fields.
     pub fn new(api: Api, user: User, agent: &'static str) -> Self {
-        Local { api, peer: Arc::new(Peer { user: Some(Arc::new(user)) }), agent }
+        Local { api, peer: Arc::new(Peer { user: Some(Arc::new(user)), address: None }), agent }
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
@@ -33,6 +33,11 @@ impl Local {
 
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.send(Method::PUT, path, "application/json", Some(object)).await
+    }
+
+    /// Merges `patch` into an object.
+    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, ApiError> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", Some(patch)).await
     }
 
     pub async fn delete(&self, path: &str) -> Result<Value, ApiError> {

@@ -1,6 +1,7 @@
 //! The way of a request: who is it, may it come in, may it do this, what is it, do it, say so.
 
 use crate::api::Api;
+use crate::audit::{Audit, Entry, Level};
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode::MAX_BODY_BYTES;
@@ -15,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use object::{ApiError, Reason};
 use registry::{Subresource, Verb};
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +29,16 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Peer {
     /// Proved by a client certificate, or by being in this process.
     pub user: Option<Arc<User>>,
+    /// None: in this process.
+    pub address: Option<IpAddr>,
+}
+
+/// What becomes known of a request on its way; for the audit log.
+#[derive(Debug, Default)]
+struct Trail {
+    user: Option<Arc<User>>,
+    impersonated: Option<Arc<User>>,
+    body: Option<(Format, Bytes)>,
 }
 
 impl Api {
@@ -44,7 +56,11 @@ impl Api {
         let accepts_gzip = compress::accepts_gzip(&parts.headers);
         let format = media::accept(text(&parts.headers, header::ACCEPT)).map_or(Format::Json, |accept| accept.format);
         let dry_run = query.get("dryRun").is_some();
-        let handled = AssertUnwindSafe(self.route(peer, &info, query, parts.headers, body)).catch_unwind().await;
+        let received = self.ambient.clock.wall();
+        let (uri, headers) = (parts.uri, parts.headers);
+        let agent = self.audit.as_ref().map(|_| text(&headers, header::USER_AGENT).unwrap_or_default().to_owned());
+        let mut trail = Trail::default();
+        let handled = AssertUnwindSafe(self.route(peer, &info, query, headers, body, &mut trail)).catch_unwind().await;
         let mut response = match handled {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => render::error(format, &error),
@@ -57,6 +73,9 @@ impl Api {
         };
         let took = self.ambient.clock.monotonic().duration_since(started);
         self.metrics.answered(&info, response.status().as_u16(), dry_run, took);
+        if let (Some(audit), Some(agent)) = (&self.audit, agent) {
+            self.record(audit, peer, &info, &uri, &agent, trail, received.0, &mut response).await;
+        }
         if accepts_gzip && info.verb != "watch" {
             response = compress::gzip(response);
         }
@@ -73,13 +92,16 @@ impl Api {
         query: Query,
         headers: HeaderMap,
         body: B,
+        trail: &mut Trail,
     ) -> Result<Response<Body>, ApiError>
     where
         B: http_body::Body<Data = Bytes> + Unpin + Send,
         B::Error: std::fmt::Display,
     {
         let user = self.authentication.authenticate(self, peer, &headers)?;
+        trail.user = Some(user.clone());
         let user = self.authorization.impersonate(self, user, &headers).await?;
+        trail.impersonated = trail.user.as_ref().filter(|sender| !Arc::ptr_eq(sender, &user)).map(|_| user.clone());
         let _admitted = self.flow.admit(info, &self.metrics).await?;
         self.authorization.check(self, &user, info).await?;
         let Some(target) = &info.target else {
@@ -105,6 +127,9 @@ impl Api {
             true => read_body(body).await?,
             false => Bytes::new(),
         };
+        if self.audit.is_some() && !body.is_empty() {
+            trail.body = ctx.body_format().ok().map(|format| (format, body.clone()));
+        }
         let answer = dispatch(&ctx, body).await;
         let mut response = match answer {
             Ok(response) => response,
@@ -114,6 +139,50 @@ impl Api {
             add_warning(&mut response, &warning);
         }
         Ok(response)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all that is known of a request comes together here")]
+    async fn record(
+        &self,
+        audit: &Audit,
+        peer: &Peer,
+        info: &Info,
+        uri: &http::Uri,
+        agent: &str,
+        trail: Trail,
+        received: u64,
+        response: &mut Response<Body>,
+    ) {
+        let user = trail.user.unwrap_or_else(|| Arc::new(crate::identity::anonymous()));
+        let level = audit.level(trail.impersonated.as_ref().unwrap_or(&user), info);
+        let id = crate::naming::uid(&self.ambient.random);
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert("audit-id", value);
+        }
+        if level == Level::None {
+            return;
+        }
+        let answer = match response.body() {
+            Body::Whole(Some(bytes)) if level == Level::RequestResponse => Some(bytes.clone()),
+            _ => None,
+        };
+        let uri = uri.to_string();
+        let entry = Entry {
+            id: &id,
+            level,
+            info,
+            uri: &uri,
+            user: &user,
+            impersonated: trail.impersonated.as_deref(),
+            source: peer.address.unwrap_or(IpAddr::from([127, 0, 0, 1])).to_string(),
+            agent,
+            code: response.status().as_u16(),
+            request: trail.body,
+            response: answer,
+            received,
+            completed: self.ambient.clock.wall().0,
+        };
+        audit.write(&entry).await;
     }
 
     fn viewer(

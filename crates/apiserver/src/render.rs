@@ -12,7 +12,7 @@ use std::sync::Arc;
 use store::Revision;
 
 /// Frames of streamed lists are about this long: long enough that their overhead does not matter.
-const FRAME_BYTES: usize = 128 << 10;
+const FRAME_BYTES: usize = 64 << 10;
 
 /// What a request wants to see, and of what.
 #[derive(Clone, Debug)]
@@ -110,16 +110,18 @@ impl Viewer {
 
     /// Splices stored bytes, frame by frame, as fast as the client takes them.
     fn native_list(&self, page: Page) -> Response<Body> {
-        let mut out = BytesMut::with_capacity(FRAME_BYTES + (8 << 10));
         let head = format!(
             "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
             self.resource.kind,
             self.resource.api_version(),
             page.metadata()
         );
+        // One buffer for all frames: once a frame has been sent, its memory is used for the next but one.
+        let mut out = BytesMut::with_capacity(FRAME_BYTES * 2);
         out.put_slice(head.as_bytes());
         let mut written = 0;
-        let mut frame = move |mut out: BytesMut| -> Option<Bytes> {
+        let mut frame = move || -> Option<Bytes> {
+            out.reserve(FRAME_BYTES);
             while out.len() < FRAME_BYTES {
                 match page.items.get(written) {
                     Some(object) => {
@@ -133,13 +135,13 @@ impl Viewer {
                 }
                 written += 1;
             }
-            (!out.is_empty()).then(|| out.freeze())
+            (!out.is_empty()).then(|| out.split().freeze())
         };
-        let first = frame(out).unwrap_or_default();
+        let first = frame().unwrap_or_default();
         if first.ends_with(b"]}\n") && first.len() < FRAME_BYTES {
             return json_response(StatusCode::OK, first);
         }
-        let rest = std::iter::from_fn(move || frame(BytesMut::with_capacity(FRAME_BYTES + (8 << 10))));
+        let rest = std::iter::from_fn(frame);
         let frames = futures::stream::iter(std::iter::once(first).chain(rest));
         response(StatusCode::OK, Format::Json.content_type(), Body::stream(frames))
     }

@@ -96,13 +96,14 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn connection(api: Api, stream: TcpStream, tls: &Tls) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
+    let address = stream.peer_addr().ok().map(|address| address.ip());
     let tasks = api.ambient.tasks.clone();
     let stream = tokio::time::timeout(PATIENCE, tls.acceptor.accept(stream)).await??;
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let user = certificate.and_then(|der| user_of_certificate(der)).map(Arc::new);
     let http2 = session.alpn_protocol() == Some(b"h2");
-    let peer = Arc::new(Peer { user });
+    let peer = Arc::new(Peer { user, address });
     let service = service_fn(move |request| {
         let (api, peer) = (api.clone(), peer.clone());
         async move { Ok::<_, Infallible>(api.handle(&peer, request).await) }

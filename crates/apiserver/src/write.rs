@@ -41,6 +41,7 @@ pub(crate) struct Edited {
 pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> Result<Stored, ApiError> {
     let generated = edited.value.at("metadata").text("name").is_empty();
     let mut names_tried = 0;
+    ctx.catch_up().await?;
     for _ in 0..MAX_ATTEMPTS {
         let mut new = edited.value.clone();
         stamp(ctx, &mut new);

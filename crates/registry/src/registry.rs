@@ -99,6 +99,19 @@ impl Registry {
         Ok(self.cache.get(key))
     }
 
+    /// Stores anew what is not sealed as it would be now: after a key was rotated, or sealing began. Returns how many.
+    pub async fn reseal(&self) -> Result<usize, ApiError> {
+        let all = self.store.range(store::Range::default()).await.map_err(|error| unavailable(&error))?;
+        let mut count = 0;
+        for item in all.items.iter().filter(|item| !self.seal.is_current(&item.key, &item.value)) {
+            let body = self.seal.open(&item.key, &item.value).map_err(|error| ApiError::internal(error.to_string()))?;
+            let write = Write { key: item.key.clone(), expected: Some(item.mod_revision), body: Some(body), ttl: None };
+            // One that somebody has changed meanwhile was sealed by that.
+            count += usize::from(matches!(self.commit(&[write]).await?, Committed::At(_)));
+        }
+        Ok(count)
+    }
+
     /// Makes all writes at one revision, or none of them.
     pub async fn commit(&self, writes: &[Write]) -> Result<Committed, ApiError> {
         let mut txn = Txn::default();

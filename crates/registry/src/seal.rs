@@ -8,6 +8,9 @@ pub trait Seal: std::fmt::Debug + Send + Sync + 'static {
     fn seal(&self, key: &[u8], value: Bytes) -> Bytes;
 
     fn open(&self, key: &[u8], value: &Bytes) -> Result<Bytes, Unreadable>;
+
+    /// Whether a stored value is as it would be stored now.
+    fn is_current(&self, key: &[u8], value: &[u8]) -> bool;
 }
 
 /// Everything is stored as it is.
@@ -21,5 +24,9 @@ impl Seal for Plain {
 
     fn open(&self, _: &[u8], value: &Bytes) -> Result<Bytes, Unreadable> {
         Ok(value.clone())
+    }
+
+    fn is_current(&self, _: &[u8], _: &[u8]) -> bool {
+        true
     }
 }

@@ -184,11 +184,10 @@ fn write_resource_version(revision: Revision, out: &mut BytesMut) {
     write!(out.writer(), "\"resourceVersion\":\"{revision}\",").expect("memory can be written to");
 }
 
-/// The bytes to store for an object.
+/// The bytes to store for an object. They are kept for as long as the object lives, so they have no room to spare.
 pub fn encode(api_version: &str, kind: &str, object: &Map<String, Value>) -> Bytes {
-    let mut out = BytesMut::with_capacity(1024).writer();
-    write!(out, "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{")
-        .expect("memory can be written to");
+    let mut out = Vec::with_capacity(4096);
+    out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{").as_bytes());
     let mut comma = false;
     for (name, value) in object.get("metadata").and_then(Value::as_object).into_iter().flatten() {
         if name != "resourceVersion" && name != "selfLink" {
@@ -196,22 +195,22 @@ pub fn encode(api_version: &str, kind: &str, object: &Map<String, Value>) -> Byt
             comma = true;
         }
     }
-    out.write_all(b"}").expect("memory can be written to");
+    out.push(b'}');
     for (name, value) in object {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
             write_field(&mut out, true, name, value);
         }
     }
-    out.write_all(b"}").expect("memory can be written to");
-    out.into_inner().freeze()
+    out.push(b'}');
+    Bytes::copy_from_slice(&out)
 }
 
-fn write_field(out: &mut bytes::buf::Writer<BytesMut>, comma: bool, name: &str, value: &Value) {
+fn write_field(out: &mut Vec<u8>, comma: bool, name: &str, value: &Value) {
     if comma {
-        out.write_all(b",").expect("memory can be written to");
+        out.push(b',');
     }
     serde_json::to_writer(&mut *out, name).expect("a string can be written as JSON");
-    out.write_all(b":").expect("memory can be written to");
+    out.push(b':');
     serde_json::to_writer(&mut *out, value).expect("a JSON value can be written");
 }
 

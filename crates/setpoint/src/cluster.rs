@@ -4,9 +4,9 @@ use crate::kubeconfig;
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
-use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, Tls};
+use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
-use registry::{Plain, Registry};
+use registry::Registry;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,9 @@ pub struct Options {
     pub store: StoreChoice,
     /// Tokens of users, one `token,user,uid,"groups"` per line.
     pub token_file: Option<PathBuf>,
+    /// Where to append a line for every request, as far as the policy wants.
+    pub audit_log: Option<PathBuf>,
+    pub audit_policy: Option<PathBuf>,
 }
 
 /// A cluster that runs.
@@ -63,7 +66,9 @@ impl Cluster {
         progress("opening the store");
         let store_ambient = Ambient { tasks: ambient::Tasks::new(), ..ambient.clone() };
         let store = open_store(options, &store_ambient).await?;
-        let registry = Registry::start(store.clone(), Arc::new(Plain), &ambient).await.context("reading the store")?;
+        let seal =
+            Arc::new(Sealing::open(&pki.join("encryption.key")).context("the key that secrets are encrypted with")?);
+        let registry = Registry::start(store.clone(), seal, &ambient).await.context("reading the store")?;
         let objects: usize = registry.cache.counts().iter().map(|(_, count)| count).sum();
         progress(&format!("{objects} objects at revision {}", registry.cache.revision()));
 
@@ -77,11 +82,22 @@ impl Cluster {
         let tokens = options.token_file.as_deref().map(StaticTokens::read).transpose().map_err(anyhow::Error::msg)?;
         let key = SigningKey::open(&pki.join("sa.key")).context("the key that signs the tokens of service accounts")?;
         let authentication = Authentication::new(key, tokens.unwrap_or_default());
-        let api = Api::new(registry, ambient.clone(), authentication, Authorization::default(), address.to_string());
+        let policy = options.audit_policy.as_deref().map(AuditPolicy::read).transpose().map_err(anyhow::Error::msg)?;
+        let audit = options.audit_log.as_deref().map(|path| {
+            let started = Audit::start(path, policy.unwrap_or_default(), &ambient.tasks);
+            started.with_context(|| format!("the audit log {}", path.display()))
+        });
+        let audit = audit.transpose()?;
+        let api =
+            Api::new(registry, ambient.clone(), authentication, Authorization::default(), audit, address.to_string());
         renew(&ambient, authority.clone(), tls.clone(), address);
         ambient.tasks.spawn("listener", apiserver::serve(api.clone(), listener, tls));
 
         progress("making what every cluster has");
+        match api.registry.reseal().await.context("encrypting secrets anew")? {
+            0 => {}
+            count => progress(&format!("{count} secrets encrypted anew")),
+        }
         apiserver::bootstrap(&api).await.context("setting the cluster up")?;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
         kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;

@@ -44,6 +44,12 @@ struct Up {
     /// A file of tokens: on each line a token, a user, a uid and, in quotes, the groups.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Where to append a line of JSON for every request.
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// An audit.k8s.io/v1 policy that says how much is written of which request; by default who did what, of all.
+    #[arg(long, value_name = "FILE", requires = "audit_log")]
+    audit_policy: Option<PathBuf>,
 }
 
 fn parse_store(text: &str) -> Result<StoreChoice, String> {
@@ -70,7 +76,15 @@ async fn run(up: Up) -> anyhow::Result<()> {
     let clock = ambient.clock.clone();
     let data_dir = up.data_dir.map_or_else(default_data_dir, Ok)?;
     let kubeconfig = up.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
-    let options = Options { data_dir, listen: up.listen, kubeconfig, store: up.store, token_file: up.token_file };
+    let options = Options {
+        data_dir,
+        listen: up.listen,
+        kubeconfig,
+        store: up.store,
+        token_file: up.token_file,
+        audit_log: up.audit_log,
+        audit_policy: up.audit_policy,
+    };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();
     say_ready(took, &cluster);

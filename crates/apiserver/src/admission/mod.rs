@@ -3,11 +3,33 @@
 //! Plugins run in the order of the table, all mutating ones first. They read the cache and may add writes that are
 //! committed together with the object, so that a quota or an address is never counted twice.
 
+mod amounts;
+mod certificates;
+mod default_ingress_class;
+mod default_storage_class;
+mod default_toleration_seconds;
+mod limit_ranger;
+mod mirror_pod;
+mod namespace_lifecycle;
+mod node_restriction;
+mod pod_resize_validator;
+mod pod_resources;
+mod pod_security;
+mod pod_topology_labels;
+mod priority;
+mod quota_usage;
+mod resource_quota;
+mod runtime_class;
+mod service_account;
 mod service_addresses;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
+mod volume_claim_resize;
 
 use crate::context::Context;
 use object::{ApiError, Value, View};
-use registry::Write;
+use registry::{Object, Resource, Write};
+use std::sync::{Arc, LazyLock};
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +93,25 @@ impl<'a> Review<'a> {
         }
     }
 
+    /// An object as the last write left it; `pods/default/web`.
+    pub(crate) fn find(&self, key: &str) -> Option<Arc<Object>> {
+        self.ctx.api.registry.cache.get(key.as_bytes())
+    }
+
+    /// All objects of another resource.
+    pub(crate) fn all(&self, table: &str) -> Vec<Arc<Object>> {
+        self.under(table, &format!("{table}/"))
+    }
+
+    /// All objects of another resource in the namespace of this one.
+    pub(crate) fn beside(&self, table: &str) -> Vec<Arc<Object>> {
+        self.under(table, &format!("{table}/{}/", self.namespace()))
+    }
+
+    fn under(&self, table: &str, prefix: &str) -> Vec<Arc<Object>> {
+        self.ctx.api.registry.cache.snapshot(table).under(prefix.as_bytes(), &[]).cloned().collect()
+    }
+
     /// Adds a change that is made together with this one, or not at all.
     pub(crate) fn also(&mut self, write: Write) {
         if let Some(writes) = &mut self.writes {
@@ -98,12 +139,58 @@ pub(crate) struct Plugin {
     pub(crate) release: Option<Hook>,
 }
 
-/// All plugins, in upstream's order. Webhooks and policies will stand behind `RuntimeClass` and before
-/// `ResourceQuota`.
-const ALL: &[Plugin] = &[service_addresses::PLUGIN];
+/// All plugins, in upstream's order: those that are on by default, and NodeRestriction, which every cluster turns on.
+/// Plugins for resources that are not served (trust bundles, pod groups) are left out.
+const ALL: &[Plugin] = &[
+    mutating("NamespaceLifecycle", namespace_lifecycle::admit),
+    both("LimitRanger", limit_ranger::mutate, limit_ranger::validate),
+    both("ServiceAccount", service_account::mutate, service_account::validate),
+    mutating("NodeRestriction", node_restriction::admit),
+    mutating("TaintNodesByCondition", taint_nodes_by_condition::mutate),
+    validating("PodSecurity", pod_security::validate),
+    both("Priority", priority::mutate, priority::validate),
+    mutating("DefaultTolerationSeconds", default_toleration_seconds::mutate),
+    mutating("DefaultStorageClass", default_storage_class::mutate),
+    mutating("StorageObjectInUseProtection", storage_object_in_use_protection::mutate),
+    validating("PersistentVolumeClaimResize", volume_claim_resize::validate),
+    both("RuntimeClass", runtime_class::mutate, runtime_class::validate),
+    validating("CertificateApproval", certificates::validate_approval),
+    validating("CertificateSigning", certificates::validate_signing),
+    validating("CertificateSubjectRestriction", certificates::validate_subject),
+    mutating("DefaultIngressClass", default_ingress_class::mutate),
+    mutating("PodTopologyLabels", pod_topology_labels::mutate),
+    validating("PodResizeValidator", pod_resize_validator::validate),
+    service_addresses::PLUGIN,
+    // Policies and webhooks stand here: quota is charged for what they have made of an object.
+    validating("ResourceQuota", resource_quota::validate),
+];
 
 /// A plugin that does nothing.
 const NONE: Plugin = Plugin { name: "", mutate: None, validate: None, allocate: None, release: None };
+
+const fn mutating(name: &'static str, mutate: Hook) -> Plugin {
+    Plugin { name, mutate: Some(mutate), ..NONE }
+}
+
+const fn validating(name: &'static str, validate: Hook) -> Plugin {
+    Plugin { name, validate: Some(validate), ..NONE }
+}
+
+const fn both(name: &'static str, mutate: Hook, validate: Hook) -> Plugin {
+    Plugin { name, mutate: Some(mutate), validate: Some(validate), ..NONE }
+}
+
+/// The row of namespaces, by which their labels and phases are looked up.
+static NAMESPACES: LazyLock<Arc<Resource>> = LazyLock::new(|| {
+    let row = registry::builtin().iter().find(|row| row.table == "namespaces");
+    row.expect("namespaces are built in").clone()
+});
+
+/// Whether the stored text of an object has a piece in it. This says for certain that a field does not have a value,
+/// and costs a fraction of decoding; whoever finds the piece decodes the object to know more.
+fn mentions(object: &Object, piece: &str) -> bool {
+    object.body().windows(piece.len()).any(|window| window == piece.as_bytes())
+}
 
 pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     ALL.iter().filter_map(|plugin| plugin.mutate).try_for_each(|hook| hook(review))

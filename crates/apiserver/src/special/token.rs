@@ -1,6 +1,7 @@
 //! `token`: a service account gets a token, for an audience, a time, and maybe an object it is bound to.
 
 use super::{Answer, answer, read};
+use crate::admission::{self, Operation, Review};
 use crate::authn::{AUDIENCE, Claims};
 use crate::context::Context;
 use crate::naming;
@@ -19,6 +20,7 @@ pub(super) async fn create(ctx: &Context, body: &[u8]) -> Answer {
     let mut request = read(ctx, "authentication.k8s.io/v1", "TokenRequest", body)?;
     let key = ctx.hub.key(&ctx.target.namespace, &ctx.target.name);
     let account = ctx.api.registry.get(&key).await?.ok_or_else(|| ctx.not_found())?.decode();
+    admission::mutate(&mut Review::new(ctx, Operation::Create, &mut request, None, false))?;
     let spec = request.object_or_new("spec");
     if spec.items("audiences").is_empty() {
         spec.set("audiences", vec![AUDIENCE]);

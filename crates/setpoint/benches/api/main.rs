@@ -1,0 +1,224 @@
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark runs on real time and prints")]
+//! The API over TLS, on SQLite with fsync, with the load generator on the same machine: `cargo bench -p setpoint`.
+//!
+//! Each figure stands beside the bound it has to reach; a bound that is missed is said, and the exit code says it too.
+
+mod client;
+mod server;
+
+use client::{Target, request};
+use server::Server;
+use std::time::{Duration, Instant};
+
+const JSON: &str = "application/json";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const CONNECTIONS: usize = 32;
+
+fn main() {
+    // `cargo test --benches` and listing pass flags of their own; this is no test.
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let missed = runtime.expect("a runtime starts").block_on(run(&filter));
+    if missed > 0 {
+        println!("{missed} bounds missed");
+        std::process::exit(1);
+    }
+}
+
+/// Prints a figure beside its bound.
+struct Report {
+    missed: usize,
+}
+
+impl Report {
+    fn at_least(&mut self, what: &str, figure: f64, bound: f64, unit: &str) {
+        self.line(what, figure, bound, unit, figure >= bound);
+    }
+
+    fn at_most(&mut self, what: &str, figure: f64, bound: f64, unit: &str) {
+        self.line(what, figure, bound, unit, figure <= bound);
+    }
+
+    fn line(&mut self, what: &str, figure: f64, bound: f64, unit: &str, reached: bool) {
+        self.missed += usize::from(!reached);
+        let verdict = if reached { "" } else { "  MISSED" };
+        println!("{what:<52} {figure:>12.1} {unit:<5} bound {bound:>9.1}{verdict}");
+    }
+}
+
+async fn run(filter: &str) -> usize {
+    let mut report = Report { missed: 0 };
+    let wanted = |name: &str| filter.is_empty() || name.contains(filter);
+    if wanted("start") {
+        let server = Server::start();
+        report.at_most("start until the API is ready", server.started.as_secs_f64() * 1000.0, 200.0, "ms");
+        report.at_most("resident memory, idle", server.resident_mib(), 40.0, "MiB");
+    }
+    if wanted("requests") {
+        requests(&mut report).await;
+    }
+    if wanted("watch") {
+        watchers(&mut report).await;
+    }
+    if wanted("list") {
+        lists(&mut report).await;
+    }
+    report.missed
+}
+
+async fn requests(report: &mut Report) {
+    let server = Server::start();
+    let target = Target::read(&server.kubeconfig);
+    account(&target).await;
+    let one = load(&target, 1, 2_000, |_, n| create_config_map(&format!("one-{n}"))).await;
+    report.at_most("create ConfigMap, one connection, p50", one.percentile(50.0), 0.6, "ms");
+    let many = load(&target, CONNECTIONS, 40_000, |c, n| create_config_map(&format!("many-{c}-{n}"))).await;
+    report.at_least("create ConfigMap, 32 connections", many.rate(), 20_000.0, "/s");
+    report.at_most("create ConfigMap, 32 connections, p99", many.percentile(99.0), 5.0, "ms");
+    let pods = load(&target, CONNECTIONS, 20_000, |c, n| create_pod(&format!("pod-{c}-{n}"))).await;
+    report.at_least("create Pod, 32 connections", pods.rate(), 10_000.0, "/s");
+    let gets = load(&target, CONNECTIONS, 100_000, |c, n| {
+        request("GET", &format!("{CONFIG_MAPS}/many-{c}-{}", n % 1_000), JSON, "")
+    })
+    .await;
+    report.at_least("get, 32 connections", gets.rate(), 50_000.0, "/s");
+    let patches = load(&target, CONNECTIONS, 30_000, |c, n| {
+        let body = format!("{{\"data\":{{\"k\":\"{n}\"}}}}");
+        request("PATCH", &format!("{CONFIG_MAPS}/many-{c}-{}", n % 100), "application/merge-patch+json", &body)
+    })
+    .await;
+    report.at_least("merge patch, 32 connections", patches.rate(), 12_000.0, "/s");
+}
+
+async fn watchers(report: &mut Report) {
+    const WATCHERS: usize = 100;
+    const CREATES: usize = 2_000;
+    let server = Server::start();
+    let target = Target::read(&server.kubeconfig);
+    let mut watching = Vec::new();
+    for _ in 0..WATCHERS {
+        let mut connection = target.connect().await;
+        connection.open(&request("GET", &format!("{CONFIG_MAPS}?watch=true&resourceVersion=0"), JSON, "")).await;
+        watching.push(connection);
+    }
+    let started = Instant::now();
+    let events = watching.into_iter().map(|mut connection| async move { connection.events(CREATES).await });
+    let reading = tokio::spawn(async move {
+        let tasks: Vec<_> = events.map(tokio::spawn).collect();
+        for task in tasks {
+            task.await.expect("a watcher reads to the end");
+        }
+    });
+    load(&target, CONNECTIONS, CREATES, |c, n| create_config_map(&format!("watched-{c}-{n}"))).await;
+    reading.await.expect("the watchers read to the end");
+    let rate = (WATCHERS * CREATES) as f64 / started.elapsed().as_secs_f64();
+    report.at_least("100 watchers, 2,000 creates: events delivered", rate, 400_000.0, "/s");
+}
+
+async fn lists(report: &mut Report) {
+    let server = Server::start();
+    let target = Target::read(&server.kubeconfig);
+    account(&target).await;
+    load(&target, CONNECTIONS, 10_000, |c, n| create_config_map(&format!("a-{c}-{n}"))).await;
+    load(&target, CONNECTIONS, 10_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
+    report.at_most("resident, 10,000 ConfigMaps and 10,000 Pods", server.resident_mib(), 190.0, "MiB");
+    report.at_most("list 10,000 pods", list(&target).await, 60.0, "ms");
+
+    let server = Server::start();
+    let target = Target::read(&server.kubeconfig);
+    account(&target).await;
+    load(&target, CONNECTIONS, 50_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
+    report.at_most("resident, 50,000 Pods", server.resident_mib(), 450.0, "MiB");
+    report.at_most("list 50,000 pods", list(&target).await, 300.0, "ms");
+    list(&target).await;
+    report.at_most("resident, 50,000 Pods after lists", server.resident_mib(), 450.0, "MiB");
+}
+
+/// The best of three lists, in milliseconds.
+async fn list(target: &Target) -> f64 {
+    let mut connection = target.connect().await;
+    let mut best = f64::MAX;
+    for _ in 0..3 {
+        let started = Instant::now();
+        let (code, _) = connection.send(&request("GET", PODS, JSON, "")).await;
+        assert_eq!(code, 200);
+        best = best.min(started.elapsed().as_secs_f64() * 1000.0);
+    }
+    best
+}
+
+/// Pods need the service account that a controller would make.
+async fn account(target: &Target) {
+    let body = r#"{"metadata":{"name":"default"}}"#;
+    target.connect().await.send(&request("POST", "/api/v1/namespaces/default/serviceaccounts", JSON, body)).await;
+}
+
+fn create_config_map(name: &str) -> Vec<u8> {
+    let text = "x".repeat(900);
+    request(
+        "POST",
+        CONFIG_MAPS,
+        JSON,
+        &format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"k":"{text}"}}}}"#),
+    )
+}
+
+fn create_pod(name: &str) -> Vec<u8> {
+    let body = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","labels":{{"app":"web","tier":"front","team":"a"}},"annotations":{{"note":"{note}"}}}},"spec":{{"containers":[{{"name":"web","image":"registry.example.com/team/web:1.2.3","command":["/bin/web","--port=8080"],"env":[{{"name":"MODE","value":"production"}},{{"name":"NODE","valueFrom":{{"fieldRef":{{"fieldPath":"spec.nodeName"}}}}}}],"ports":[{{"containerPort":8080,"name":"http"}}],"resources":{{"requests":{{"cpu":"100m","memory":"128Mi"}},"limits":{{"memory":"256Mi"}}}},"readinessProbe":{{"httpGet":{{"path":"/ready","port":"http"}},"periodSeconds":5}},"volumeMounts":[{{"name":"config","mountPath":"/etc/web"}}]}}],"volumes":[{{"name":"config","configMap":{{"name":"web"}}}}]}}}}"#,
+        note = "n".repeat(300)
+    );
+    request("POST", PODS, JSON, &body)
+}
+
+/// How long each request took, and all of them together.
+struct Load {
+    took: Vec<Duration>,
+    elapsed: Duration,
+}
+
+impl Load {
+    fn rate(&self) -> f64 {
+        self.took.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    fn percentile(&self, percent: f64) -> f64 {
+        let at = ((self.took.len() - 1) as f64 * percent / 100.0).round() as usize;
+        self.took[at].as_secs_f64() * 1000.0
+    }
+}
+
+/// Sends `total` requests over some connections; `make` gets the connection and the number of the request on it.
+async fn load(target: &Target, connections: usize, total: usize, make: fn(usize, usize) -> Vec<u8>) -> Load {
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(target.connect().await);
+    }
+    let each = total.div_ceil(connections);
+    let started = Instant::now();
+    let tasks: Vec<_> = open
+        .into_iter()
+        .enumerate()
+        .map(|(c, mut connection)| {
+            tokio::spawn(async move {
+                let mut took = Vec::with_capacity(each);
+                for n in 0..each {
+                    let request = make(c, n);
+                    let started = Instant::now();
+                    let (code, _) = connection.send(&request).await;
+                    took.push(started.elapsed());
+                    assert!(code < 300, "a request was answered {code}");
+                }
+                took
+            })
+        })
+        .collect();
+    let mut took = Vec::with_capacity(total);
+    for task in tasks {
+        took.extend(task.await.expect("the load runs to its end"));
+    }
+    let elapsed = started.elapsed();
+    took.sort_unstable();
+    Load { took, elapsed }
+}
