@@ -102,8 +102,8 @@ pub fn conform(
 }
 
 /// The same for the result of a patch, which is blamed in other words.
-pub fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), impl std::fmt::Display + use<>> {
-    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value)?;
+pub fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), String> {
+    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value).map_err(|e| e.to_string())?;
     decoded.add_unknown(unknown);
     Ok(())
 }

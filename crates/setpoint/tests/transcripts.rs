@@ -33,5 +33,5 @@ macro_rules! transcripts {
 }
 
 transcripts! {
-    create delete get patch watch
+    apply create delete diff_and_edit get immutable labels mistakes namespaces patch server_side_apply wait watch
 }

@@ -150,7 +150,7 @@ fn finish(
     }
     decode::conform_patched(resource, &mut decoded).map_err(|why| {
         let blamed = if kind == Kind::Strategic { patch } else { &decoded.value };
-        ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed.to_string(), why.to_string())])
+        ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed.to_string(), why)])
     })?;
     let mut value = ctx.accept(decoded, validation)?;
     ctx.check_place(&mut value)?;
