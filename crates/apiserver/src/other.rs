@@ -12,7 +12,7 @@ use object::{ApiError, Value, json};
 use registry::discovery;
 
 /// The version of the API that clients take this for.
-pub const API_VERSION: (&str, &str) = ("1", "36");
+pub(crate) const API_VERSION: (&str, &str) = ("1", "36");
 
 pub(crate) async fn serve(
     api: &Api,
@@ -63,7 +63,7 @@ pub(crate) async fn serve(
     }
 }
 
-pub fn version() -> Value {
+pub(crate) fn version() -> Value {
     let (major, minor) = API_VERSION;
     json!({
         "major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+setpoint"), "gitCommit": "",
