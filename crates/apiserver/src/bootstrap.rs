@@ -37,6 +37,8 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
     }));
     ensure(&client, objects).await?;
+    // The service gets its address from the range, which is looked up in the cache.
+    api.registry.cache.current().await.map_err(ApiError::internal)?;
     ensure(&client, vec![("/api/v1/namespaces/default/services".to_owned(), api_service(api))]).await?;
     ensure_policy(&client).await
 }

@@ -97,8 +97,14 @@ pub(crate) fn conform(
 ) -> Result<(), ApiError> {
     let unknown =
         schema::conform(schema, node, &mut decoded.value).map_err(|error| cannot_handle(api_version, kind, &error))?;
-    let unknown = unknown.into_iter().map(|field| format!("unknown field {field:?}"));
-    decoded.mistakes.splice(0..0, unknown);
+    decoded.add_unknown(unknown);
+    Ok(())
+}
+
+/// The same for the result of a patch, which is blamed in other words.
+pub fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), impl std::fmt::Display + use<>> {
+    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value)?;
+    decoded.add_unknown(unknown);
     Ok(())
 }
 
@@ -122,7 +128,8 @@ fn check_type(api_version: &str, kind: &str, expected_version: &str, expected_ki
     Ok(())
 }
 
-fn type_name(value: &Value) -> &'static str {
+/// What JSON calls the type of a value.
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -134,6 +141,10 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 impl Decoded {
+    fn add_unknown(&mut self, fields: Vec<String>) {
+        self.mistakes.splice(0..0, fields.into_iter().map(|field| format!("unknown field {field:?}")));
+    }
+
     /// The value, with its mistakes refused, passed on as warnings or ignored.
     pub(crate) fn accept(
         self,

@@ -102,14 +102,18 @@ impl DeleteRequest {
 
     fn check(&self, ctx: &Context, object: &Object, value: &Value) -> Result<(), ApiError> {
         let metadata = value.at("metadata");
-        let failed = |what: &str, asked: &str, found: &str| {
-            let cause = format!("Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}");
-            Err(ctx.conflict(object.name(), &cause))
+        let failed = |what: &str, asked: &str, found: &str, perhaps: &str| {
+            let cause = format!(
+                "the {what} in the precondition ({asked}) does not match the {what} in record ({found}). The object might have been {perhaps}"
+            );
+            Err(ApiError::conflict(&ctx.resource.group, &ctx.resource.kind, object.name(), &cause))
         };
         match (&self.uid, &self.resource_version) {
-            (Some(uid), _) if uid != metadata.text("uid") => failed("UID", uid, metadata.text("uid")),
+            (Some(uid), _) if uid != metadata.text("uid") => {
+                failed("UID", uid, metadata.text("uid"), "deleted and then recreated")
+            }
             (_, Some(version)) if version != metadata.text("resourceVersion") => {
-                failed("ResourceVersion", version, metadata.text("resourceVersion"))
+                failed("ResourceVersion", version, metadata.text("resourceVersion"), "modified")
             }
             _ => Ok(()),
         }

@@ -48,7 +48,7 @@ pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, 
         let mut value = old.clone();
         ctx.viewer.serve(&mut value);
         patched(ctx, kind, &mut value, &patch)?;
-        finish(ctx, options.validation, value, &mistakes)
+        finish(ctx, kind, &patch, options.validation, value, &mistakes)
     };
     let stored = write::update(ctx, &options, &mut edit).await?;
     Ok(super::stored(ctx, StatusCode::OK, stored))
@@ -70,7 +70,7 @@ fn check_options(kind: Kind, options: &Options) -> Result<(), ApiError> {
 
 /// Applies the patch of a request to a value of a built-in type that is not that of the resource.
 pub(crate) fn patch_value(ctx: &Context, schema_type: &str, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
-    let refused = |error: PatchError| patch_error(ctx, &error);
+    let refused = |error: PatchError| patch_error(&error);
     let node = schema::builtin().named(schema_type);
     let node = node.ok_or_else(|| ApiError::internal(format!("there is no type {schema_type}")))?;
     match kind_of(ctx)? {
@@ -95,10 +95,13 @@ fn kind_of(ctx: &Context) -> Result<Kind, ApiError> {
 
 fn patched(ctx: &Context, kind: Kind, value: &mut Value, patch: &Value) -> Result<(), ApiError> {
     let resource = &ctx.resource;
-    let refused = |error: PatchError| patch_error(ctx, &error);
+    let refused = |error: PatchError| patch_error(&error);
     match kind {
         Kind::Json => json_patch(value, patch).map_err(refused),
-        Kind::Merge if !patch.is_object() => Err(ApiError::bad_request("a merge patch must be an object")),
+        Kind::Merge if !patch.is_object() => {
+            Err(ApiError::bad_request(format!("error decoding patch: {}", no_object(patch))))
+        }
+        Kind::Strategic if !patch.is_object() => Err(ApiError::bad_request(no_object(patch))),
         Kind::Merge => {
             merge_patch(value, patch.clone());
             Ok(())
@@ -114,20 +117,30 @@ fn patched(ctx: &Context, kind: Kind, value: &mut Value, patch: &Value) -> Resul
     }
 }
 
-fn patch_error(ctx: &Context, error: &PatchError) -> ApiError {
+fn no_object(patch: &Value) -> String {
+    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", decode::type_name(patch))
+}
+
+fn patch_error(error: &PatchError) -> ApiError {
     match error {
         PatchError::TooLarge(_) => ApiError::new(Reason::RequestEntityTooLarge, error.to_string()),
         PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
-        PatchError::Unprocessable(_) => ApiError::new(Reason::Invalid, error.to_string()).with_object(
-            &ctx.resource.group,
-            &ctx.resource.kind,
-            &ctx.target.name,
-        ),
+        // Which operation failed is not said, here as in Kubernetes: what is said, clients print.
+        PatchError::Unprocessable(_) => {
+            ApiError::new(Reason::Invalid, "the server rejected our request due to an error in our request")
+        }
     }
 }
 
 /// Makes the result of a patch an object again.
-fn finish(ctx: &Context, validation: FieldValidation, value: Value, mistakes: &[String]) -> Result<Edited, ApiError> {
+fn finish(
+    ctx: &Context,
+    kind: Kind,
+    patch: &Value,
+    validation: FieldValidation,
+    value: Value,
+    mistakes: &[String],
+) -> Result<Edited, ApiError> {
     let resource = &ctx.resource;
     let mut decoded = Decoded { value, mistakes: mistakes.to_vec() };
     for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
@@ -135,7 +148,10 @@ fn finish(ctx: &Context, validation: FieldValidation, value: Value, mistakes: &[
             return Err(ApiError::bad_request(format!("a patch may not change the {field} of an object")));
         }
     }
-    decode::conform(resource.schema(), resource.node, &resource.api_version(), &resource.kind, &mut decoded)?;
+    decode::conform_patched(resource, &mut decoded).map_err(|why| {
+        let blamed = if kind == Kind::Strategic { patch } else { &decoded.value };
+        ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed.to_string(), why.to_string())])
+    })?;
     let mut value = ctx.accept(decoded, validation)?;
     ctx.check_place(&mut value)?;
     ctx.to_hub(&mut value);

@@ -4,16 +4,18 @@
 //! dropped, and by the kernel when the test process dies in any other way.
 
 mod certificates;
-mod process;
 
 pub use certificates::Certificates;
 
-use process::Process;
+use crate::process::Process;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
+
+/// What every version writes to its log once clients are served.
+const READY: &str = "serving client traffic";
 
 /// Which etcd: the oldest and the newest that are tested against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +151,9 @@ impl Etcd {
 
     fn spawn(&mut self) {
         self.process = None;
-        let process = Process::spawn(&self.version.binary(), &self.arguments);
+        // Some versions want to be told that they may run on what they were not tested on.
+        let environment = [("ETCD_UNSUPPORTED_ARCH", go_architecture())];
+        let process = Process::spawn(&self.version.binary(), &self.arguments, &environment, READY);
         self.process = Some(process.expect("etcd can be started"));
     }
 
@@ -214,4 +218,12 @@ impl Address {
 fn two_ports(ip: Ipv4Addr) -> io::Result<(SocketAddr, SocketAddr)> {
     let (one, other) = (TcpListener::bind((ip, 0))?, TcpListener::bind((ip, 0))?);
     Ok((one.local_addr()?, other.local_addr()?))
+}
+
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }

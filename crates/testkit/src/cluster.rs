@@ -1,0 +1,41 @@
+//! A whole cluster in the process of the test, on a store in memory.
+
+use crate::https::Client;
+use ambient::Ambient;
+use setpoint::{Options, StoreChoice};
+use tempfile::TempDir;
+
+/// A cluster that serves on loopback until it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    pub running: setpoint::Cluster,
+    ambient: Ambient,
+    /// Its keys and its kubeconfig.
+    dir: TempDir,
+}
+
+impl Cluster {
+    pub async fn start() -> Self {
+        let dir = tempfile::Builder::new().prefix("cluster-").tempdir().expect("a temporary directory can be made");
+        let options = Options {
+            data_dir: dir.path().join("data"),
+            listen: ([127, 0, 0, 1], 0).into(),
+            kubeconfig: dir.path().join("kubeconfig"),
+            store: StoreChoice::Memory,
+            token_file: None,
+        };
+        let ambient = Ambient::real();
+        let running = setpoint::Cluster::start(&options, ambient.clone(), |_| {}).await.expect("the cluster starts");
+        Cluster { running, ambient, dir }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(&self.dir.path().join("kubeconfig"))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.ambient.tasks.cancel();
+    }
+}

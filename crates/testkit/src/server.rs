@@ -1,0 +1,96 @@
+//! The real program, on loopback, with its data in a temporary directory.
+//!
+//! It is asked to end when it is dropped, and killed by the kernel when the test process dies in any other way.
+
+use crate::https::Client;
+use crate::process::Process;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// What it says on standard output once it serves.
+const READY: &str = "ready in ";
+
+/// An error is told in one line; panics keep their traces.
+const QUIET: [(&str, &str); 1] = [("RUST_LIB_BACKTRACE", "0")];
+
+/// A `setpoint up` that is ready, and its data.
+#[derive(Debug)]
+pub struct Server {
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// None while it is killed.
+    process: Option<Process>,
+    dir: TempDir,
+}
+
+impl Server {
+    /// Starts a program that was built with the tests: `Server::start(env!("CARGO_BIN_EXE_setpoint"), &[])`.
+    pub async fn start(program: &str, arguments: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("setpoint-").tempdir().expect("a temporary directory can be made");
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let mut server = Server { program: program.into(), arguments, process: None, dir };
+        server.restart().await;
+        server
+    }
+
+    /// For tests that need no disk.
+    pub async fn in_memory(program: &str) -> Self {
+        Self::start(program, &["--store", "memory"]).await
+    }
+
+    /// The administrator's credentials.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("kubeconfig")
+    }
+
+    /// A directory for whatever a test needs; it goes with the server.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(&self.kubeconfig())
+    }
+
+    /// Ends it at once, as a power failure would.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Asks it to end, which it must do soon and without complaint.
+    pub fn stop(&mut self) {
+        let mut process = self.process.take().expect("the server runs");
+        let status = process.terminate();
+        assert!(
+            status.is_some_and(|status| status.success()),
+            "the server did not stop cleanly ({status:?}); its last words:\n{}",
+            process.last_words()
+        );
+    }
+
+    /// Starts it again on its data, on another port, and waits until it is ready.
+    pub async fn restart(&mut self) {
+        self.process = None;
+        let (data, kubeconfig) = (self.dir.path().join("data"), self.kubeconfig());
+        let mut arguments: Vec<String> = ["up", "--nodes", "none", "--listen", "127.0.0.1:0"].map(str::to_owned).into();
+        arguments.extend(["--data-dir".to_owned(), data.display().to_string()]);
+        arguments.extend(["--kubeconfig".to_owned(), kubeconfig.display().to_string()]);
+        arguments.extend_from_slice(&self.arguments);
+        let mut process = Process::spawn(&self.program, &arguments, &QUIET, READY).expect("the program can be started");
+        let said = process.ready().await;
+        assert!(said.ends_with(&format!("KUBECONFIG={}", kubeconfig.display())), "it said {said:?}");
+        self.process = Some(process);
+    }
+
+    pub fn last_words(&self) -> String {
+        self.process.as_ref().map(Process::last_words).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.terminate();
+        }
+    }
+}
