@@ -18,7 +18,7 @@ const MAX_QUEUED: usize = 4096;
 
 /// How much is written of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     None,
     Metadata,
     Request,

@@ -21,6 +21,9 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 /// The same response, compressed if it is large. Streams are: only large lists are streamed.
 pub(crate) fn gzip(response: Response<Body>) -> Response<Body> {
+    if response.headers().contains_key(header::CONTENT_ENCODING) {
+        return response;
+    }
     let (mut parts, body) = response.into_parts();
     let body = match body {
         Body::Whole(Some(bytes)) if bytes.len() >= MIN_BYTES => {
@@ -35,7 +38,7 @@ pub(crate) fn gzip(response: Response<Body>) -> Response<Body> {
         small => return Response::from_parts(parts, small),
     };
     parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    parts.headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    parts.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     Response::from_parts(parts, body)
 }
 

@@ -8,20 +8,20 @@ use schema::protobuf::Envelope;
 use schema::{NodeId, Schema};
 
 /// No body is longer: 3 MiB, as Kubernetes has it.
-pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 /// YAML that nests deeper is refused before anything recurses into it.
 const MAX_YAML_DEPTH: usize = 100;
 
 /// What a body says.
 #[derive(Debug)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     pub value: Value,
     /// What was dropped: fields that are unknown, or there twice.
     pub mistakes: Vec<String>,
 }
 
 /// Parses a body of any kind, not yet checked against a schema.
-pub fn parse(format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
+pub(crate) fn parse(format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
     match format {
         Format::Json => {
             let (value, duplicates) = object::json::parse_strictly(bytes).map_err(ApiError::bad_request_from)?;
@@ -33,7 +33,7 @@ pub fn parse(format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
     }
 }
 
-pub fn parse_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(ApiError::bad_request_from)?;
     let mut options = serde_saphyr::Options::default();
     if let Some(budget) = &mut options.budget {
@@ -48,12 +48,12 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// Reads an object of the kind that a resource speaks.
-pub fn object(resource: &Resource, format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
+pub(crate) fn object(resource: &Resource, format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
     typed(resource.schema(), resource.node, &resource.api_version(), &resource.kind, format, bytes)
 }
 
 /// Reads an object of a given type. One that does not say what it is, is what is expected here.
-pub fn typed(
+pub(crate) fn typed(
     schema: &Schema,
     node: NodeId,
     api_version: &str,
@@ -88,7 +88,7 @@ pub fn typed(
 }
 
 /// Makes a value conform, adding to its mistakes.
-pub fn conform(
+pub(crate) fn conform(
     schema: &Schema,
     node: NodeId,
     api_version: &str,
@@ -146,7 +146,7 @@ impl Decoded {
     }
 
     /// The value, with its mistakes refused, passed on as warnings or ignored.
-    pub fn accept(
+    pub(crate) fn accept(
         self,
         resource: &Resource,
         validation: FieldValidation,
@@ -166,7 +166,7 @@ impl Decoded {
 }
 
 /// `DeleteOptions`, which may be left out.
-pub fn delete_options(format: Format, bytes: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn delete_options(format: Format, bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.is_empty() {
         return Ok(json!({}));
     }

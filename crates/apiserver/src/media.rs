@@ -3,14 +3,14 @@
 use object::{ApiError, Reason};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     Json,
     Yaml,
     Protobuf,
 }
 
 impl Format {
-    pub fn content_type(self) -> &'static str {
+    pub(crate) fn content_type(self) -> &'static str {
         match self {
             Format::Json => "application/json",
             Format::Yaml => "application/yaml",
@@ -30,7 +30,7 @@ impl Format {
 
 /// In what guise objects are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guise {
+pub(crate) enum Guise {
     Itself,
     Table,
     /// Metadata only, of one object or of a list.
@@ -39,19 +39,19 @@ pub enum Guise {
 
 /// How to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accept {
+pub(crate) struct Accept {
     pub format: Format,
     pub guise: Guise,
 }
 
 impl Accept {
-    pub const JSON: Accept = Accept { format: Format::Json, guise: Guise::Itself };
+    pub(crate) const JSON: Accept = Accept { format: Format::Json, guise: Guise::Itself };
 }
 
 const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Chooses among what a client accepts: by weight, then by order.
-pub fn accept(header: Option<&str>) -> Result<Accept, ApiError> {
+pub(crate) fn accept(header: Option<&str>) -> Result<Accept, ApiError> {
     let header = header.unwrap_or("application/json");
     let mut offers: Vec<(f32, Option<Accept>)> = header.split(',').map(offer).collect();
     offers.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -83,7 +83,7 @@ fn offer(text: &str) -> (f32, Option<Accept>) {
 }
 
 /// What a body is written in.
-pub fn content_type(header: Option<&str>) -> Result<Format, ApiError> {
+pub(crate) fn content_type(header: Option<&str>) -> Result<Format, ApiError> {
     let media_type = header.unwrap_or("application/json").split(';').next().unwrap_or_default().trim();
     match media_type {
         "" => Ok(Format::Json),

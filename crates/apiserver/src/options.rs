@@ -6,14 +6,14 @@ use object::{ApiError, Value};
 
 /// What becomes of fields that are unknown or there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldValidation {
+pub(crate) enum FieldValidation {
     Ignore,
     Warn,
     Strict,
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// Everything but the write itself.
     pub dry_run: bool,
     /// Who owns the fields that are written; empty: named after the client.
@@ -27,7 +27,7 @@ const MAX_MANAGER_CHARS: usize = 128;
 
 impl Options {
     /// Reads them; `kind` is what Kubernetes calls the set of options, for messages.
-    pub fn parse(query: &Query, kind: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
         let dry_run = dry_run(query.all("dryRun").filter(|value| !value.is_empty()), &mut errors);
         let manager = query.get("fieldManager").unwrap_or_default();
@@ -57,7 +57,7 @@ impl Options {
 }
 
 /// Whether a write is only tried; the one value that means yes is `All`.
-pub fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<Error>) -> bool {
+pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<Error>) -> bool {
     let mut dry_run = false;
     for value in values {
         match value {

@@ -4,15 +4,15 @@ use crate::api::Api;
 use crate::body::Body;
 use crate::media::Format;
 use crate::pipeline::{not_served, text};
-use crate::render;
 use crate::request::{Info, Query};
+use crate::{openapi, render};
 use authz::User;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use object::{ApiError, Value, json};
 use registry::discovery;
 
 /// The version of the API that clients take this for.
-pub const API_VERSION: (&str, &str) = ("1", "36");
+pub(crate) const API_VERSION: (&str, &str) = ("1", "36");
 
 pub(crate) async fn serve(
     api: &Api,
@@ -53,6 +53,9 @@ pub(crate) async fn serve(
             let keys = api.authentication.key.key_set().to_string();
             Ok(render::response(StatusCode::OK, "application/jwk-set+json", Body::whole(keys)))
         }
+        ["openapi", "v2"] => openapi::serve_v2(api, headers).await,
+        ["openapi", "v3"] => openapi::serve_index(api, headers).await,
+        ["openapi", "v3", path @ ..] => openapi::serve_section(api, &path.join("/"), query, headers).await,
         ["metrics"] => {
             let status = api.registry.store.status().await;
             let bytes = status.map_or(0, |status| status.disk_bytes.max(status.live_bytes));
@@ -63,7 +66,7 @@ pub(crate) async fn serve(
     }
 }
 
-pub fn version() -> Value {
+pub(crate) fn version() -> Value {
     let (major, minor) = API_VERSION;
     json!({
         "major": major, "minor": minor, "gitVersion": format!("v{major}.{minor}.0+setpoint"), "gitCommit": "",
@@ -104,18 +107,22 @@ fn aggregated(rows: &[std::sync::Arc<registry::Resource>], core: bool, headers: 
 
 /// A document that clients keep: it is sent only if theirs is another one.
 pub(crate) fn tagged(headers: &HeaderMap, content_type: &'static str, document: bytes::Bytes) -> Response<Body> {
-    let tag = format!("\"{}\"", digest(&document));
-    let known = text(headers, header::IF_NONE_MATCH)
-        .is_some_and(|known| known == tag || known.trim_matches('"') == tag.trim_matches('"'));
-    let mut response = match known {
+    let tag = digest(&document);
+    let mut response = match is_known(headers, &tag) {
         true => render::response(StatusCode::NOT_MODIFIED, content_type, Body::empty()),
         false => render::response(StatusCode::OK, content_type, Body::whole(document)),
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
     response
+}
+
+/// Whether the client has the document of this name.
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = text(headers, header::IF_NONE_MATCH).unwrap_or_default();
+    known.split(',').map(|known| known.trim().trim_start_matches("W/").trim_matches('"')).any(|known| known == tag)
 }
 
 /// A name for the content of a document: SHA-512, in upper case hexadecimal, as Kubernetes writes it.

@@ -123,6 +123,9 @@ impl Api {
             return Err(not_served());
         }
         let ctx = Context::new(self.clone(), info.clone(), query, headers, user, resource, viewer);
+        if let Some(why) = ctx.resource.deprecated {
+            ctx.warn(why);
+        }
         let body = match info.is_mutating() {
             true => read_body(body).await?,
             false => Bytes::new(),

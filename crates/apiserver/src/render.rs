@@ -16,7 +16,7 @@ const FRAME_BYTES: usize = 64 << 10;
 
 /// What a request wants to see, and of what.
 #[derive(Clone, Debug)]
-pub struct Viewer {
+pub(crate) struct Viewer {
     pub accept: Accept,
     /// The version that was asked for.
     pub resource: Arc<Resource>,
@@ -29,7 +29,7 @@ pub struct Viewer {
 
 /// Some objects of a resource, in the order of their keys.
 #[derive(Debug)]
-pub struct Page {
+pub(crate) struct Page {
     pub revision: Revision,
     pub items: Vec<Arc<Object>>,
     /// Where the next page starts, if there is one.
@@ -43,25 +43,25 @@ impl Viewer {
     }
 
     /// Whether the version asked for is not the one that is stored.
-    pub fn is_converted(&self) -> bool {
+    pub(crate) fn is_converted(&self) -> bool {
         self.resource.is_converted()
     }
 
     /// The object in the version that was asked for.
-    pub fn decode(&self, object: &Object) -> Value {
+    pub(crate) fn decode(&self, object: &Object) -> Value {
         let mut value = object.decode();
         self.serve(&mut value);
         value
     }
 
     /// Turns a value of the stored version into one of the version that was asked for.
-    pub fn serve(&self, value: &mut Value) {
+    pub(crate) fn serve(&self, value: &mut Value) {
         if self.is_converted() {
             self.resource.to_served(value);
         }
     }
 
-    pub fn object(&self, code: StatusCode, object: &Object) -> Response<Body> {
+    pub(crate) fn object(&self, code: StatusCode, object: &Object) -> Response<Body> {
         if self.is_native() {
             return json_response(code, object.to_bytes());
         }
@@ -69,7 +69,7 @@ impl Viewer {
     }
 
     /// An object that is in no store, or not yet: it has been converted already.
-    pub fn value(&self, code: StatusCode, value: Value) -> Response<Body> {
+    pub(crate) fn value(&self, code: StatusCode, value: Value) -> Response<Body> {
         match self.accept.guise {
             Guise::Itself => respond(self.accept.format, code, &value, self.pretty),
             Guise::Metadata => respond(self.accept.format, code, &partial(&value), self.pretty),
@@ -82,7 +82,7 @@ impl Viewer {
         }
     }
 
-    pub fn list(&self, page: Page, is_custom: bool) -> Response<Body> {
+    pub(crate) fn list(&self, page: Page, is_custom: bool) -> Response<Body> {
         if self.is_native() && !is_custom {
             return self.native_list(page);
         }
@@ -161,7 +161,7 @@ impl Page {
 }
 
 /// Metadata only.
-pub fn partial(value: &Value) -> Value {
+pub(crate) fn partial(value: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value.at("metadata").clone(),
     })
@@ -175,14 +175,14 @@ fn without_type(mut value: Value) -> Value {
 }
 
 /// Any value that names its kind.
-pub fn respond(format: Format, code: StatusCode, value: &Value, pretty: bool) -> Response<Body> {
+pub(crate) fn respond(format: Format, code: StatusCode, value: &Value, pretty: bool) -> Response<Body> {
     match encode(format, value, pretty) {
         Ok(bytes) => response(code, format.content_type(), Body::whole(bytes)),
         Err(error) => respond(Format::Json, StatusCode::INTERNAL_SERVER_ERROR, &error.to_status(), false),
     }
 }
 
-pub fn encode(format: Format, value: &Value, pretty: bool) -> Result<Bytes, ApiError> {
+pub(crate) fn encode(format: Format, value: &Value, pretty: bool) -> Result<Bytes, ApiError> {
     let text = match format {
         Format::Json if pretty => serde_json::to_vec_pretty(value).map_err(ApiError::internal)?,
         Format::Json => serde_json::to_vec(value).map_err(ApiError::internal)?,
@@ -200,7 +200,7 @@ pub fn encode(format: Format, value: &Value, pretty: bool) -> Result<Bytes, ApiE
 }
 
 /// The built-in type of a kind.
-pub fn schema_type(api_version: &str, kind: &str) -> Option<schema::NodeId> {
+pub(crate) fn schema_type(api_version: &str, kind: &str) -> Option<schema::NodeId> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let package = match group.split('.').next().unwrap_or_default() {
         "" if kind == "Status" || kind.starts_with("API") => "meta",
@@ -210,7 +210,7 @@ pub fn schema_type(api_version: &str, kind: &str) -> Option<schema::NodeId> {
     schema::builtin().named(&format!("{package}.{version}.{kind}"))
 }
 
-pub fn error(format: Format, error: &ApiError) -> Response<Body> {
+pub(crate) fn error(format: Format, error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = respond(format, code, &error.to_status(), false);
     if let Some(seconds) = error.retry_after_seconds() {
@@ -220,7 +220,7 @@ pub fn error(format: Format, error: &ApiError) -> Response<Body> {
 }
 
 /// `Success`, as deletions answer.
-pub fn success(resource: &Resource, name: &str, uid: &str) -> Value {
+pub(crate) fn success(resource: &Resource, name: &str, uid: &str) -> Value {
     let mut details = Map::new();
     for (field, value) in [("name", name), ("group", &resource.group), ("kind", &resource.plural), ("uid", uid)] {
         if !value.is_empty() {
@@ -230,15 +230,15 @@ pub fn success(resource: &Resource, name: &str, uid: &str) -> Value {
     json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
 }
 
-pub fn json_response(code: StatusCode, bytes: Bytes) -> Response<Body> {
+pub(crate) fn json_response(code: StatusCode, bytes: Bytes) -> Response<Body> {
     response(code, Format::Json.content_type(), Body::whole(bytes))
 }
 
-pub fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     response(code, "text/plain; charset=utf-8", Body::whole(text))
 }
 
-pub fn response(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
+pub(crate) fn response(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));

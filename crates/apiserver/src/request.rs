@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A request as authorization, admission and the verbs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Info {
+pub(crate) struct Info {
     /// `get`, `list`, `create`, ...; for what is no resource the method in lower case.
     pub verb: &'static str,
     /// The path as it was sent, percent-decoded.
@@ -14,7 +14,7 @@ pub struct Info {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// Empty for the core group.
     pub group: String,
     pub version: String,
@@ -32,7 +32,7 @@ pub struct Target {
 
 impl Target {
     /// `pods`, `pods/status`.
-    pub fn resource_path(&self) -> String {
+    pub(crate) fn resource_path(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
         } else {
@@ -51,7 +51,7 @@ impl fmt::Display for Info {
 const OF_NAMESPACES: [&str; 2] = ["status", "finalize"];
 
 impl Info {
-    pub fn new(method: &http::Method, path: &str, query: &Query) -> Self {
+    pub(crate) fn new(method: &http::Method, path: &str, query: &Query) -> Self {
         let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
         let Some((mut target, legacy_watch)) = target(&path) else {
             return Info { verb: plain_verb(method), path, target: None };
@@ -81,12 +81,12 @@ impl Info {
         Info { verb, path, target: Some(target) }
     }
 
-    pub fn is_mutating(&self) -> bool {
+    pub(crate) fn is_mutating(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection" | "post" | "put")
     }
 
     /// Requests that last as long as the client wants.
-    pub fn is_long_running(&self) -> bool {
+    pub(crate) fn is_long_running(&self) -> bool {
         let streams = ["attach", "exec", "log", "portforward", "proxy"];
         self.verb == "watch" || self.target.as_ref().is_some_and(|t| streams.contains(&t.subresource.as_str()))
     }
@@ -146,28 +146,28 @@ fn target(path: &str) -> Option<(Target, bool)> {
 
 /// The parameters of a URL, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub fn parse(query: Option<&str>) -> Self {
+    pub(crate) fn parse(query: Option<&str>) -> Self {
         Query(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
     }
 
     /// The first value of that name that is not empty.
-    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+    pub(crate) fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).find(|value| !value.is_empty())
     }
 
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
 
     /// Anything but `false` and `0` is true, as Kubernetes reads it.
-    pub fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.all(name).next().is_some_and(|value| !matches!(value, "false" | "0"))
     }
 }

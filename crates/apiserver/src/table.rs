@@ -6,14 +6,14 @@ use registry::Resource;
 
 /// What rows carry of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Include {
+pub(crate) enum Include {
     None,
     Metadata,
     Object,
 }
 
 impl Include {
-    pub fn parse(text: Option<&str>) -> Option<Self> {
+    pub(crate) fn parse(text: Option<&str>) -> Option<Self> {
         match text {
             None | Some("Metadata") => Some(Include::Metadata),
             Some("None") => Some(Include::None),
@@ -24,7 +24,7 @@ impl Include {
 }
 
 /// A table of objects. In a watch only the first one says what its columns are.
-pub fn table(
+pub(crate) fn table(
     resource: &Resource,
     metadata: Value,
     objects: impl IntoIterator<Item = Value>,

@@ -205,7 +205,7 @@ fn stamp(ctx: &Context, new: &mut Value) {
     if ctx.hub.strategy.generation {
         metadata.set("generation", 1);
     }
-    if ctx.hub.subresource("status").is_some() && new.has("status") {
+    if ctx.hub.subresource("status").is_some() && new.has("status") && !ctx.hub.strategy.created_with_status {
         new.remove("status");
         complete(&ctx.hub, new);
     }
@@ -264,6 +264,9 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
                     keep(new, old, &field);
                 }
             }
+            if let Some(prepare) = ctx.hub.strategy.prepare_status {
+                prepare(new, old);
+            }
         }
         "" if ctx.hub.subresource("status").is_some() => keep(new, old, "status"),
         subresource => {
@@ -289,11 +292,17 @@ fn prepare(ctx: &Context, new: &mut Value, old: Option<&Value>) {
     }
     if let Some(old) = old
         && ctx.hub.strategy.generation
-        && differs_in_substance(new, old)
+        && (differs_in_substance(new, old)
+            || ctx.hub.strategy.generation_of_annotations && annotations_differ(new, old))
     {
         let generation = old.at("metadata").int("generation").unwrap_or(0) + 1;
         new.object_or_new("metadata").set("generation", generation);
     }
+}
+
+fn annotations_differ(new: &Value, old: &Value) -> bool {
+    let annotations = |value: &Value| value.path(&["metadata", "annotations"]).as_object().cloned().unwrap_or_default();
+    annotations(new) != annotations(old)
 }
 
 /// Whether anything has changed that is neither metadata nor status.

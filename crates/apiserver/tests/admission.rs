@@ -45,7 +45,7 @@ impl Cluster {
 
     /// Creates something and returns the warnings that come with the answer.
     async fn warnings(&self, method: &str, path: &str, object: &Value) -> Vec<String> {
-        let peer = Peer { user: Some(Arc::new(user("admin", &["system:masters"]))) };
+        let peer = Peer { user: Some(Arc::new(user("admin", &["system:masters"]))), address: None };
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
         let request = request.body(Full::new(bytes::Bytes::from(object.to_string()))).unwrap();

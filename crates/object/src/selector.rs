@@ -305,6 +305,12 @@ impl FieldSelector {
         &self.terms
     }
 
+    /// The same comparisons of fields that go by other names.
+    pub fn renamed(mut self, name: impl Fn(&str) -> String) -> Self {
+        self.terms.iter_mut().for_each(|term| term.field = name(&term.field));
+        self
+    }
+
     /// The value a field must have, if the selector demands one: how a list of one name becomes a get.
     pub fn requires(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())

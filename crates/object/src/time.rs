@@ -1,4 +1,4 @@
-//! Times as objects carry them: RFC 3339 in UTC, in seconds or microseconds.
+//! Times as objects carry them: RFC 3339 in UTC, in seconds or microseconds. And as HTTP carries them.
 
 use jiff::Timestamp;
 
@@ -21,6 +21,11 @@ pub fn format_micros(seconds: i64, nanos: u32) -> Option<String> {
     Some(timestamp.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
+/// `Mon, 02 Jan 2006 15:04:05 GMT`, as in the headers of HTTP.
+pub fn format_http(seconds: i64) -> Option<String> {
+    Some(Timestamp::from_second(seconds).ok()?.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+}
+
 /// Whether there is a time zone of this name in the tables that are part of the program.
 pub fn is_zone(name: &str) -> bool {
     // The tables do not care about case; Kubernetes does.
@@ -35,6 +40,7 @@ mod tests {
     fn times_are_written_as_clients_expect() {
         assert_eq!(format(1_767_323_045).unwrap(), "2026-01-02T03:04:05Z");
         assert_eq!(format_micros(1_767_323_045, 6_789).unwrap(), "2026-01-02T03:04:05.000006Z");
+        assert_eq!(format_http(1_767_323_045).unwrap(), "Fri, 02 Jan 2026 03:04:05 GMT");
         assert_eq!(format(-1).unwrap(), "1969-12-31T23:59:59Z");
         assert_eq!(format(i64::MAX), None);
     }

@@ -33,7 +33,8 @@ impl Subresource {
         Some(Speaks { group, version, kind })
     }
 
-    fn verbs(self) -> &'static [&'static str] {
+    /// What can be done with it, in the words of discovery.
+    pub fn verbs(self) -> &'static [&'static str] {
         match self {
             Subresource::Binding | Subresource::Eviction | Subresource::Token => &["create"],
             Subresource::Attach | Subresource::Exec | Subresource::PortForward => &["create", "get"],
@@ -54,8 +55,8 @@ impl Resource {
         Speaks { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
-    /// What a subresource speaks. The proxies name their options after the kind.
-    fn subresource_speaks(&self, subresource: Subresource) -> (String, String, String) {
+    /// The group, version and kind that a subresource speaks. The proxies name their options after the kind.
+    pub fn subresource_speaks(&self, subresource: Subresource) -> (String, String, String) {
         let own = |speaks: Speaks<'_>| (speaks.group.to_owned(), speaks.version.to_owned(), speaks.kind.to_owned());
         match (subresource, subresource.speaks()) {
             (_, Some(speaks)) => own(speaks),

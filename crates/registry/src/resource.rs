@@ -40,6 +40,8 @@ pub struct Resource {
     pub stored_as: Text,
     /// How long objects live, if they are not kept for good.
     pub ttl: Option<Duration>,
+    /// What whoever uses it is told, if it should not be used any more.
+    pub deprecated: Option<&'static str>,
     /// The rules of its kind.
     pub strategy: &'static Strategy,
     /// How it looks in a table.

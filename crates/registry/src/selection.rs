@@ -1,6 +1,6 @@
 //! Which objects of a resource a list or watch is about.
 
-use crate::{Object, Resource};
+use crate::{Object, Resource, convert};
 use bytes::Bytes;
 use object::ApiError;
 use object::selector::{FieldSelector, LabelSelector};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Selection {
+    /// In the version that is stored: objects know only that one.
     pub resource: Arc<Resource>,
     /// What the keys start with. Whole names only: `pods/default/web` does not select `pods/default/web-1`.
     prefix: Bytes,
@@ -17,9 +18,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// An empty namespace means all of them.
+    /// What is selected in the version `resource` of what is stored as `hub`. An empty namespace means all of them.
     pub fn new(
-        resource: Arc<Resource>,
+        resource: &Resource,
+        hub: Arc<Resource>,
         namespace: &str,
         labels: LabelSelector,
         fields: FieldSelector,
@@ -33,6 +35,7 @@ impl Selection {
             let message = format!("field label not supported: {}", term.field);
             return Err(ApiError::bad_request(message));
         }
+        let fields = fields.renamed(|field| convert::stored_field(resource, field));
         let namespace = match fields.requires("metadata.namespace") {
             Some(required) if namespace.is_empty() => required,
             _ => namespace,
@@ -42,7 +45,7 @@ impl Selection {
             Some(name) => resource.key(namespace, name),
             None => resource.key_prefix(namespace),
         };
-        Ok(Selection { prefix, exact: name.is_some(), resource, labels, fields })
+        Ok(Selection { prefix, exact: name.is_some(), resource: hub, labels, fields })
     }
 
     pub fn everything(resource: Arc<Resource>, namespace: &str) -> Self {

@@ -166,8 +166,13 @@ impl Facets {
 
 /// The value of a field as selectors compare it.
 pub fn selectable_text(object: &Value, field: &str) -> String {
-    match field.split('.').fold(object, |value, name| value.at(name)) {
+    let path = RENAMED.iter().find(|(name, _)| *name == field).map_or(field, |(_, path)| path);
+    match path.split('.').fold(object, |value, name| value.at(name)) {
         Value::String(text) => text.clone(),
+        Value::Object(source) if field == "source" => match source.text("component") {
+            "" => object.text("reportingComponent").to_owned(),
+            component => component.to_owned(),
+        },
         Value::Null if FLAGS.contains(&field) => "false".to_owned(),
         Value::Null if COUNTS.contains(&field) => "0".to_owned(),
         Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
@@ -175,6 +180,8 @@ pub fn selectable_text(object: &Value, field: &str) -> String {
     }
 }
 
+/// Selectable fields that are called otherwise in the object.
+const RENAMED: [(&str, &str); 1] = [("status.successful", "status.succeeded")];
 /// Selectable fields that are no text, so that leaving them out is a value too.
 const FLAGS: [&str; 2] = ["spec.hostNetwork", "spec.unschedulable"];
 const COUNTS: [&str; 2] = ["status.replicas", "status.successful"];

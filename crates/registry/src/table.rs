@@ -48,6 +48,7 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
         table: if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() },
         stored_as: api_version.into(),
         ttl: None,
+        deprecated: None,
         strategy: &strategy::PLAIN,
         printer: &print::PLAIN,
     }
@@ -84,6 +85,10 @@ impl Resource {
         Resource { table: table.into(), stored_as: api_version.into(), ..self }
     }
 
+    fn deprecated(self, why: &'static str) -> Self {
+        Resource { deprecated: Some(why), ..self }
+    }
+
     /// Objects go by themselves after this long.
     fn expires_after(self, ttl: Duration) -> Self {
         Resource { ttl: Some(ttl), ..self }
@@ -108,11 +113,11 @@ fn rows() -> Vec<Resource> {
     vec![
         namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY)
             .strategy(&strategy::binding::STRATEGY),
-        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY)
-            .strategy(&strategy::component_status::STRATEGY).printer(&print::COMPONENT_STATUS),
+        cluster("v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(Verbs::READ_ONLY).deprecated("v1 ComponentStatus is deprecated in v1.19+")
+            .printer(&print::COMPONENT_STATUS),
         namespaced("v1", "ConfigMap", "configmaps").short(&["cm"])
             .strategy(&strategy::config_map::STRATEGY).printer(&print::CONFIG_MAP),
-        namespaced("v1", "Endpoints", "endpoints").short(&["ep"])
+        namespaced("v1", "Endpoints", "endpoints").short(&["ep"]).deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
             .strategy(&strategy::endpoints::ENDPOINTS).printer(&print::ENDPOINTS),
         namespaced("v1", "Event", "events").short(&["ev"]).expires_after(EVENT_TTL)
             .selectable(&["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"])

@@ -5,6 +5,7 @@
 
 pub mod apply;
 mod conform;
+mod descriptions;
 mod facts;
 mod fill;
 mod node;

@@ -3,6 +3,7 @@
 //! What is known here is a type's fields and how they merge. Which kinds are served at which paths is not: whoever
 //! serves the document adds that.
 
+use crate::descriptions::Descriptions;
 use crate::node::{Field, ListMerge, NodeId, Scalar, Schema, Shape, Struct};
 use object::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -15,10 +16,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    fn reference(self, name: &str) -> String {
+    /// What leads to a definition, given its full name.
+    pub fn reference(self, name: &str) -> Value {
         match self {
-            Dialect::V2 => format!("#/definitions/{name}"),
-            Dialect::V3 => format!("#/components/schemas/{name}"),
+            Dialect::V2 => json!({ "$ref": format!("#/definitions/{name}") }),
+            Dialect::V3 => json!({ "$ref": format!("#/components/schemas/{name}") }),
         }
     }
 }
@@ -47,10 +49,13 @@ pub fn full_name(name: &str) -> String {
 
 /// The definitions of these types and of all that they refer to, by full name.
 pub fn definitions(schema: &Schema, roots: impl IntoIterator<Item = NodeId>, dialect: Dialect) -> Map<String, Value> {
-    let describe = Describe { schema, dialect };
+    let describe = Describe { schema, dialect, descriptions: Descriptions::read() };
     let mut pending: Vec<NodeId> = roots.into_iter().collect();
     let (mut definitions, mut seen) = (Map::new(), BTreeSet::new());
     while let Some(id) = pending.pop() {
+        if let Shape::Scalar(scalar) = schema.shape(id) {
+            definitions.extend(shared_name(*scalar).map(|name| (name.to_owned(), describe.shared(*scalar))));
+        }
         let Some(name) = schema.node(id).name.as_deref() else { continue };
         if !seen.insert(name) {
             continue;
@@ -60,10 +65,16 @@ pub fn definitions(schema: &Schema, roots: impl IntoIterator<Item = NodeId>, dia
             pending.extend(fields.fields.iter().map(|field| describe.innermost(field.node)));
         }
     }
-    for scalar in [Scalar::Quantity, Scalar::IntOrString, Scalar::Time, Scalar::MicroTime] {
-        definitions.extend(shared_name(scalar).map(|name| (name.to_owned(), describe.shared(scalar))));
-    }
     definitions
+}
+
+/// One type that has no name of its own, such as that of a custom resource, and the named types that it refers to.
+pub fn inline(schema: &Schema, id: NodeId, dialect: Dialect) -> Value {
+    let describe = Describe { schema, dialect, descriptions: Descriptions::default() };
+    match schema.shape(id) {
+        Shape::Struct(fields) => describe.structure("", fields),
+        _ => describe.node(id),
+    }
 }
 
 /// Scalars that are types of their own to clients.
@@ -77,30 +88,47 @@ fn shared_name(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
+/// Lists and options name their type in JSON, though in no field of theirs that the tables know.
+fn says_its_type(name: &str) -> bool {
+    name == "meta.v1.DeleteOptions" || name.ends_with("List")
+}
+
 struct Describe<'a> {
     schema: &'a Schema,
     dialect: Dialect,
+    descriptions: Descriptions,
 }
 
 impl Describe<'_> {
     fn definition(&self, name: &str, shape: &Shape) -> Value {
-        match shape {
-            Shape::Struct(fields) => self.structure(fields),
+        let mut described = match shape {
+            Shape::Struct(fields) => self.structure(name, fields),
             _ if name.starts_with("Schema") || name == "Json" => json!({}),
             _ => json!({ "type": "object" }),
+        };
+        if let Some(description) = self.descriptions.of_type(name) {
+            described["description"] = json!(description);
         }
+        described
     }
 
-    fn structure(&self, fields: &Struct) -> Value {
+    fn structure(&self, name: &str, fields: &Struct) -> Value {
         let mut described = json!({ "type": "object" });
         let required: Vec<_> =
             fields.fields.iter().filter(|field| field.required).map(|field| field.name.as_ref()).collect();
         if !required.is_empty() {
             described["required"] = json!(required);
         }
-        if !fields.fields.is_empty() {
-            let properties = fields.fields.iter().map(|field| (field.name.to_string(), self.field(field)));
-            described["properties"] = Value::Object(properties.collect());
+        let properties = fields.fields.iter().map(|field| (field.name.to_string(), self.field(name, field)));
+        let mut properties: Map<String, Value> = properties.collect();
+        if says_its_type(name) {
+            for field in ["apiVersion", "kind"] {
+                let description = self.descriptions.of_field(name, field);
+                properties.insert(field.to_owned(), json!({ "type": "string", "description": description }));
+            }
+        }
+        if !properties.is_empty() {
+            described["properties"] = Value::Object(properties);
         }
         if fields.atomic {
             described["x-kubernetes-map-type"] = json!("atomic");
@@ -108,15 +136,26 @@ impl Describe<'_> {
         described
     }
 
-    fn field(&self, field: &Field) -> Value {
+    fn field(&self, owner: &str, field: &Field) -> Value {
         let mut described = self.node(field.node);
+        if let Some(description) = self.descriptions.of_field(owner, &field.name) {
+            described["description"] = json!(description);
+        }
         if let (Dialect::V3, Some(default)) = (self.dialect, &field.default) {
-            // OpenAPI 3.0 ignores what stands beside a reference, so the reference goes inside.
-            if let Some(reference) = described.get("$ref").cloned() {
-                described = json!({ "allOf": [{ "$ref": reference }] });
-            }
             described["default"] = default.clone();
         }
+        self.add_merging(&mut described, field);
+        // OpenAPI 3.0 ignores what stands beside a reference, so the reference goes inside.
+        if let (Dialect::V3, Some(members)) = (self.dialect, described.as_object_mut())
+            && members.len() > 1
+            && let Some(reference) = members.remove("$ref")
+        {
+            members.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+        }
+        described
+    }
+
+    fn add_merging(&self, described: &mut Value, field: &Field) {
         if field.granular {
             described["x-kubernetes-map-type"] = json!("granular");
         }
@@ -132,18 +171,17 @@ impl Describe<'_> {
         if let Some(key) = field.patch.merge.as_deref().filter(|key| !key.is_empty()) {
             described["x-kubernetes-patch-merge-key"] = json!(key);
         }
-        described
     }
 
     fn node(&self, id: NodeId) -> Value {
         if let Some(name) = &self.schema.node(id).name {
-            return json!({ "$ref": self.dialect.reference(&full_name(name)) });
+            return self.dialect.reference(&full_name(name));
         }
         match self.schema.shape(id) {
             Shape::Any => json!({}),
-            Shape::Struct(fields) => self.structure(fields),
+            Shape::Struct(fields) => self.structure("", fields),
             Shape::Scalar(scalar) => match shared_name(*scalar) {
-                Some(name) => json!({ "$ref": self.dialect.reference(name) }),
+                Some(name) => self.dialect.reference(name),
                 None => plain(*scalar),
             },
             Shape::List(list) => {
@@ -250,12 +288,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_stands_beside_a_reference_in_the_third_version() {
+        let spec = |dialect| all(dialect)["io.k8s.api.core.v1.Pod"]["properties"]["spec"].clone();
+        let name = "io.k8s.api.core.v1.PodSpec";
+        assert_eq!(spec(Dialect::V3)["allOf"], json!([{ "$ref": format!("#/components/schemas/{name}") }]));
+        assert_eq!(spec(Dialect::V3)["default"], json!({}));
+        assert_eq!(spec(Dialect::V2)["$ref"], format!("#/definitions/{name}"));
+        assert_eq!(spec(Dialect::V2).get("default"), None);
+    }
+
+    #[test]
     fn fields_say_how_they_merge() {
         let definitions = all(Dialect::V3);
         let container = &definitions["io.k8s.api.core.v1.Container"];
         assert_eq!(
             container["properties"]["ports"],
             json!({
+                "description": "The ports that the container listens on.",
                 "type": "array",
                 "items": { "$ref": "#/components/schemas/io.k8s.api.core.v1.ContainerPort" },
                 "x-kubernetes-list-type": "map",
@@ -265,6 +314,8 @@ mod tests {
             })
         );
         assert_eq!(container["required"], json!(["name"]));
+        let lists = &definitions["io.k8s.api.core.v1.PodList"]["properties"];
+        assert_eq!(lists["kind"]["type"], "string");
         let volumes = &definitions["io.k8s.api.core.v1.PodSpec"]["properties"]["volumes"];
         assert_eq!(volumes["x-kubernetes-patch-strategy"], "merge,retainKeys");
         assert_eq!(

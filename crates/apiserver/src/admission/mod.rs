@@ -8,6 +8,7 @@ mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod escalation;
 mod limit_ranger;
 mod mirror_pod;
 mod namespace_lifecycle;
@@ -160,6 +161,7 @@ const ALL: &[Plugin] = &[
     mutating("DefaultIngressClass", default_ingress_class::mutate),
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
     validating("PodResizeValidator", pod_resize_validator::validate),
+    escalation::PLUGIN,
     service_addresses::PLUGIN,
     // Policies and webhooks stand here: quota is charged for what they have made of an object.
     validating("ResourceQuota", resource_quota::validate),

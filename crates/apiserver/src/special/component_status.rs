@@ -6,7 +6,6 @@ use http::StatusCode;
 use object::{Value, View, json};
 
 pub(super) async fn serve(ctx: &Context) -> Answer {
-    ctx.warn("v1 ComponentStatus is deprecated in v1.19+");
     let store = ctx.api.registry.store.status().await;
     let store = store.map_or_else(|error| Err(error.to_string()), |_| Ok(()));
     let components =

@@ -36,7 +36,7 @@ pub(crate) fn selection(ctx: &Context) -> Result<Selection, ApiError> {
     })?;
     let fields = FieldSelector::parse(ctx.query.get("fieldSelector").unwrap_or_default());
     let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
-    Selection::new(ctx.resource.clone(), &ctx.target.namespace, labels, fields)
+    Selection::new(&ctx.resource, ctx.hub.clone(), &ctx.target.namespace, labels, fields)
 }
 
 /// Which state of the cluster a list shows.

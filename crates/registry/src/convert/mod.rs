@@ -4,6 +4,7 @@
 
 mod autoscaler;
 
+use crate::Resource;
 pub(crate) use autoscaler::to_newer as autoscaler_to_newer;
 use object::{Edit, Value, View};
 
@@ -40,6 +41,16 @@ pub fn convert(value: &mut Value, from: (&str, &str), to: (&str, &str)) {
     let (group, version) = to;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     value.set("apiVersion", api_version);
+}
+
+/// What a field of a kind is called in the version that is stored.
+pub fn stored_field(resource: &Resource, field: &str) -> String {
+    if resource.kind != "Event" || resource.group != EVENTS.0 {
+        return field.to_owned();
+    }
+    let (first, rest) = field.split_once('.').map_or((field, None), |(first, rest)| (first, Some(rest)));
+    let stored = EVENT_FIELDS.iter().find(|(_, served)| *served == first).map_or(first, |(stored, _)| stored);
+    rest.map_or_else(|| stored.to_owned(), |rest| format!("{stored}.{rest}"))
 }
 
 /// What the core group and the events group call the same field.

@@ -13,6 +13,7 @@ pub const STRATEGY: Strategy = Strategy {
     validate_status: Some(validate_status),
     warn: Some(workload::warn_name_and_template),
     generation: true,
+    generation_of_annotations: true,
     ..PLAIN
 };
 

@@ -22,7 +22,6 @@ pub const ENDPOINT_SLICE: Strategy = Strategy {
     ..PLAIN
 };
 
-const DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 const MAX_ENDPOINTS: usize = 1000;
 const MAX_ADDRESSES: usize = 100;
 const MAX_PORTS: usize = 20000;
@@ -78,7 +77,7 @@ fn is_managed(object: &Value, label: &str, managers: &[&str]) -> bool {
 }
 
 fn warn_of_endpoints(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let mut warnings = vec![DEPRECATED.to_owned()];
+    let mut warnings = Vec::new();
     if is_managed(new, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
         return warnings;
     }
@@ -233,11 +232,6 @@ mod tests {
                 ),
             ],
         );
-    }
-
-    #[test]
-    fn endpoints_are_deprecated() {
-        assert_eq!(warn_of_endpoints(&json!({}), None), [DEPRECATED]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ pub mod binding;
 pub mod certificate;
 #[cfg(test)]
 mod check;
-pub mod component_status;
 pub mod config_map;
 pub mod cron_job;
 pub mod custom_resource;
@@ -77,6 +76,8 @@ pub struct Strategy {
     pub validate: Option<fn(new: &Value, old: Option<&Value>, errors: &mut Errors)>,
     /// The same for a write to its status.
     pub validate_status: Option<fn(new: &Value, old: &Value, errors: &mut Errors)>,
+    /// What a write to the status cannot change.
+    pub prepare_status: Option<fn(new: &mut Value, old: &Value)>,
     /// Subresources other than the status through which a part of an object is written.
     pub parts: &'static [Part],
     /// What is allowed and unwise.
@@ -85,6 +86,10 @@ pub struct Strategy {
     pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
+    /// Whether it counts the changes of annotations too.
+    pub generation_of_annotations: bool,
+    /// Whether an object may come with its status. Of all others the status begins empty.
+    pub created_with_status: bool,
     /// Whether an update may leave out the resource version.
     pub unconditional_update: bool,
     /// Whether an update of what is not there creates it.
@@ -114,10 +119,13 @@ pub const PLAIN: Strategy = Strategy {
     prepare: None,
     validate: None,
     validate_status: None,
+    prepare_status: None,
     parts: &[],
     warn: None,
     grace: None,
     generation: false,
+    generation_of_annotations: false,
+    created_with_status: false,
     unconditional_update: true,
     create_on_update: false,
 };

@@ -6,6 +6,7 @@ use object::field::{Error, Errors};
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
+    created_with_status: true,
     default: Some(default),
     prepare: Some(prepare),
     validate: Some(validate),

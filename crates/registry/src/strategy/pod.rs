@@ -48,6 +48,7 @@ pub const STRATEGY: Strategy = Strategy {
     default: Some(default::pod),
     prepare: Some(prepare::prepare),
     validate: Some(validate),
+    prepare_status: Some(prepare_status),
     grace: Some(grace),
     parts: &[
         Part {
@@ -62,6 +63,14 @@ pub const STRATEGY: Strategy = Strategy {
     generation: true,
     ..PLAIN
 };
+
+/// The class of a pod follows from its spec, whatever a node says.
+fn prepare_status(new: &mut Value, old: &Value) {
+    let class = old.at("status").at("qosClass");
+    if !class.is_null() {
+        new.object_or_new("status").set("qosClass", class.clone());
+    }
+}
 
 /// How long a pod may take to end: what was asked for, or what it says itself. One that runs nowhere, or no more, goes
 /// at once.

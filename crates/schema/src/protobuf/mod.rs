@@ -5,7 +5,7 @@
 
 mod decode;
 mod encode;
-mod wire;
+pub mod wire;
 
 use crate::node::{NodeId, Schema};
 use object::Value;

@@ -2,17 +2,17 @@
 
 use super::ProtobufError;
 
-pub(super) const VARINT: u32 = 0;
-pub(super) const FIXED64: u32 = 1;
-pub(super) const BYTES: u32 = 2;
-pub(super) const FIXED32: u32 = 5;
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const BYTES: u32 = 2;
+const FIXED32: u32 = 5;
 
 /// Appends to a message.
 #[derive(Debug, Default)]
-pub(super) struct Writer(pub(super) Vec<u8>);
+pub struct Writer(pub Vec<u8>);
 
 impl Writer {
-    pub(super) fn varint(&mut self, mut number: u64) {
+    pub fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -25,24 +25,24 @@ impl Writer {
     }
 
     /// Negative numbers take ten bytes, as protobuf has it.
-    pub(super) fn integer(&mut self, field: u32, number: i64) {
+    pub fn integer(&mut self, field: u32, number: i64) {
         self.tag(field, VARINT);
         self.varint(number as u64);
     }
 
-    pub(super) fn double(&mut self, field: u32, number: f64) {
+    pub fn double(&mut self, field: u32, number: f64) {
         self.tag(field, FIXED64);
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, BYTES);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
     /// A message in a field: what `fill` writes, with its length in front.
-    pub(super) fn message<E>(&mut self, field: u32, fill: impl FnOnce(&mut Writer) -> Result<(), E>) -> Result<(), E> {
+    pub fn message<E>(&mut self, field: u32, fill: impl FnOnce(&mut Writer) -> Result<(), E>) -> Result<(), E> {
         self.tag(field, BYTES);
         let start = self.0.len();
         fill(self)?;
@@ -55,7 +55,7 @@ impl Writer {
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Found<'a> {
+pub enum Found<'a> {
     Varint(u64),
     Fixed64([u8; 8]),
     Bytes(&'a [u8]),
@@ -65,11 +65,11 @@ pub(super) enum Found<'a> {
 
 /// Reads a message field by field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The next field's number and content; none at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Found<'a>)>, ProtobufError> {
+    pub fn next(&mut self) -> Result<Option<(u32, Found<'a>)>, ProtobufError> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(Some((field, found)))
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, ProtobufError> {
+    pub fn varint(&mut self) -> Result<u64, ProtobufError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.0.split_first().ok_or_else(|| ProtobufError::new("a number is cut off"))?;

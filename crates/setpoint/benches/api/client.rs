@@ -10,14 +10,14 @@ use tokio_rustls::client::TlsStream;
 
 /// Where the server is, and who we are.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     pub address: String,
     connector: TlsConnector,
 }
 
 impl Target {
     /// From the kubeconfig that the server has written.
-    pub fn read(kubeconfig: &std::path::Path) -> Self {
+    pub(crate) fn read(kubeconfig: &std::path::Path) -> Self {
         let text = std::fs::read_to_string(kubeconfig).expect("the kubeconfig can be read");
         let config: serde_json::Value = serde_json::from_str(&text).expect("the kubeconfig is JSON");
         let decode = |value: &serde_json::Value| {
@@ -41,7 +41,7 @@ impl Target {
         Target { address, connector: TlsConnector::from(Arc::new(config)) }
     }
 
-    pub async fn connect(&self) -> Connection {
+    pub(crate) async fn connect(&self) -> Connection {
         let stream = TcpStream::connect(&self.address).await.expect("the server accepts connections");
         stream.set_nodelay(true).expect("a socket option");
         let name = ServerName::try_from("localhost").expect("a name");
@@ -50,13 +50,13 @@ impl Target {
     }
 }
 
-pub struct Connection {
+pub(crate) struct Connection {
     stream: TlsStream<TcpStream>,
     buffer: Vec<u8>,
 }
 
 /// The bytes of a request.
-pub fn request(method: &str, path: &str, content_type: &str, body: &str) -> Vec<u8> {
+pub(crate) fn request(method: &str, path: &str, content_type: &str, body: &str) -> Vec<u8> {
     format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\nuser-agent: bench\r\naccept: application/json\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -66,7 +66,7 @@ pub fn request(method: &str, path: &str, content_type: &str, body: &str) -> Vec<
 
 impl Connection {
     /// Sends a request and reads its answer: the code, and how many bytes the body has.
-    pub async fn send(&mut self, request: &[u8]) -> (u16, usize) {
+    pub(crate) async fn send(&mut self, request: &[u8]) -> (u16, usize) {
         self.stream.write_all(request).await.expect("the request can be sent");
         let (code, length, start) = self.head().await;
         match length {
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     /// Sends a request whose answer is read by [`Connection::events`].
-    pub async fn open(&mut self, request: &[u8]) {
+    pub(crate) async fn open(&mut self, request: &[u8]) {
         self.stream.write_all(request).await.expect("the request can be sent");
         let (code, _, start) = self.head().await;
         assert_eq!(code, 200);
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// Reads on until `count` lines have come.
-    pub async fn events(&mut self, count: usize) {
+    pub(crate) async fn events(&mut self, count: usize) {
         let mut seen = 0;
         loop {
             seen += self.buffer.iter().filter(|byte| **byte == b'\n').count();

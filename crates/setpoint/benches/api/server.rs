@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     pub kubeconfig: PathBuf,
     pub started: Duration,
@@ -13,7 +13,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let kubeconfig = dir.path().join("kubeconfig");
         let started = Instant::now();
@@ -33,7 +33,7 @@ impl Server {
         Server { child, kubeconfig, started: started.elapsed(), _dir: dir }
     }
 
-    pub fn resident_mib(&self) -> f64 {
+    pub(crate) fn resident_mib(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
         let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");

@@ -1,4 +1,0 @@
-//! OpenAPI documents, made when they are first asked for.
-
-#[derive(Debug, Default)]
-pub(crate) struct Documents {}
