@@ -102,7 +102,7 @@ pub(crate) fn conform(
 }
 
 /// The same for the result of a patch, which is blamed in other words.
-pub fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), impl std::fmt::Display + use<>> {
+pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), schema::Mismatch> {
     let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value)?;
     decoded.add_unknown(unknown);
     Ok(())
