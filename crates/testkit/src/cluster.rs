@@ -23,6 +23,8 @@ impl Cluster {
             kubeconfig: dir.path().join("kubeconfig"),
             store: StoreChoice::Memory,
             token_file: None,
+            audit_log: None,
+            audit_policy: None,
         };
         let ambient = Ambient::real();
         let running = setpoint::Cluster::start(&options, ambient.clone(), |_| {}).await.expect("the cluster starts");
