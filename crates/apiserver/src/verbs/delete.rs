@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use object::field::{Error, Path};
 use object::{ApiError, Edit, Reason, Value, View, json, time};
-use registry::{Committed, Object, Write};
+use registry::{Committed, Object, Resource, Write};
 use std::sync::Arc;
 
 const MAX_ATTEMPTS: usize = 64;
@@ -135,7 +135,7 @@ impl DeleteRequest {
 }
 
 /// Kinds that answer a deletion with the object, as they always have.
-const ANSWERED_WITH_THE_OBJECT: [&str; 8] = [
+const ANSWERED_WITH_THE_OBJECT: [&str; 16] = [
     "pods",
     "services",
     "persistentvolumes",
@@ -143,14 +143,27 @@ const ANSWERED_WITH_THE_OBJECT: [&str; 8] = [
     "podtemplates",
     "resourcequotas",
     "serviceaccounts",
-    "limitranges",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourceslices",
+    "csidrivers",
+    "csinodes",
+    "storageclasses",
+    "volumeattachments",
+    "volumeattributesclasses",
 ];
+
+/// Whether the answer to a deletion is the object, and not that it succeeded.
+pub(crate) fn answers_with_the_object(resource: &Resource) -> bool {
+    resource.is_builtin() && ANSWERED_WITH_THE_OBJECT.contains(&resource.plural.as_ref())
+}
 
 pub(crate) async fn delete(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError> {
     let request = DeleteRequest::read(ctx, &body)?;
     let key = ctx.hub.key(&ctx.target.namespace, &ctx.target.name);
     let (stored, gone) = delete_object(ctx, &key, &request).await?;
-    if gone && !ANSWERED_WITH_THE_OBJECT.contains(&ctx.resource.plural.as_ref()) {
+    if gone && !answers_with_the_object(&ctx.resource) {
         let uid = match &stored {
             Stored::Object(object) => object.decode().at("metadata").text("uid").to_owned(),
             Stored::Dry(value) => value.at("metadata").text("uid").to_owned(),
