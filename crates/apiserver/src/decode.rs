@@ -129,7 +129,7 @@ fn check_type(api_version: &str, kind: &str, expected_version: &str, expected_ki
 }
 
 /// What JSON calls the type of a value.
-pub fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

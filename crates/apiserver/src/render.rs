@@ -76,7 +76,7 @@ impl Viewer {
             Guise::Table => {
                 let revision = value.at("metadata").text("resourceVersion").to_owned();
                 let metadata = json!({ "resourceVersion": revision });
-                let table = table::table(&self.resource, metadata, [value], self.include, self.now, true);
+                let table = table::table(&self.resource, &metadata, [value], self.include, self.now, true);
                 respond(self.accept.format, code, &table, self.pretty)
             }
         }
@@ -103,7 +103,7 @@ impl Viewer {
                     "metadata": metadata, "items": items,
                 })
             }
-            Guise::Table => table::table(&self.resource, metadata, items, self.include, self.now, true),
+            Guise::Table => table::table(&self.resource, &metadata, items, self.include, self.now, true),
         };
         respond(self.accept.format, StatusCode::OK, &value, self.pretty)
     }

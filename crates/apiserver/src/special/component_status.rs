@@ -20,7 +20,7 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
             crate::media::Guise::Table => {
                 let viewer = &ctx.viewer;
                 let table =
-                    crate::table::table(&viewer.resource, json!({}), components, viewer.include, viewer.now, true);
+                    crate::table::table(&viewer.resource, &json!({}), components, viewer.include, viewer.now, true);
                 Ok(answer(ctx, StatusCode::OK, &table))
             }
             _ => {

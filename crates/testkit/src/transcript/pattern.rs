@@ -194,7 +194,9 @@ mod tests {
 
     #[test]
     fn three_dots_stand_for_any_number_of_lines() {
-        for (expected, same) in [("...", true), ("a\n...\nd", true), ("a\n...\nb\n...\nd\n...", true), ("...\na", false)] {
+        for (expected, same) in
+            [("...", true), ("a\n...\nd", true), ("a\n...\nb\n...\nd\n...", true), ("...\na", false)]
+        {
             assert_eq!(align(expected, "a\nb\nc\nd").is_exact(), same, "{expected}");
         }
     }
