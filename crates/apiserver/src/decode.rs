@@ -102,8 +102,8 @@ pub(crate) fn conform(
 }
 
 /// The same for the result of a patch, which is blamed in other words.
-pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), schema::Mismatch> {
-    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value)?;
+pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), String> {
+    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value).map_err(|e| e.to_string())?;
     decoded.add_unknown(unknown);
     Ok(())
 }

@@ -340,7 +340,7 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
             if let Some(validate) = strategy.validate {
                 validate(new, old, &mut errors);
             }
-            if let Some(warn) = strategy.warn {
+            if let Some(warn) = strategy.warn.filter(|_| errors.is_empty()) {
                 warn(new, old).into_iter().for_each(|warning| ctx.warn(warning));
             }
         }
