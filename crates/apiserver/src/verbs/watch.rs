@@ -37,7 +37,11 @@ pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
     let cache = &ctx.api.registry.cache;
     let mut pending = VecDeque::new();
     let after = match start {
-        Start::After(revision) => revision,
+        Start::After(revision) => {
+            // From another cluster, or from one that lost its history: nothing would ever come.
+            super::list::wait_for(ctx, revision).await?;
+            revision
+        }
         Start::Initial { at_least, marked } => {
             match at_least {
                 Some(revision) => super::list::wait_for(ctx, revision).await?,
