@@ -1,9 +1,12 @@
 //! A place in an object: a value, and the way to it.
 //!
 //! Rules walk an object by places. A place is a chain of borrowed steps, so walking costs nothing; the path is written
-//! out only for an error. The checks that many rules share are methods here, with the messages clients know.
+//! out only for an error. What is wrong somewhere is said by the place itself; the checks that many rules share are in
+//! [`super::rule`].
+//!
+//! A place borrows the one it was reached from, so a rule that goes on from a place gives it a name first.
 
-use crate::strategy::place::{self, same};
+use crate::strategy::value;
 use object::field::{Error, Errors, Path};
 use object::{Value, View};
 use std::fmt::{self, Write};
@@ -12,34 +15,108 @@ use std::fmt::{self, Write};
 pub struct At<'v, 'p> {
     value: &'v Value,
     parent: Option<&'p At<'v, 'p>>,
-    step: Step<'v, 'p>,
+    step: Step<'v>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'v, 'p> {
+enum Step<'v> {
     /// The object itself.
     Root,
-    /// A value whose path is known already.
-    From(&'p Path),
-    Field(&'static str),
+    Field(&'v str),
+    Fields(&'v [&'v str]),
     Index(usize),
     Key(&'v str),
-    /// The same place with another value.
-    Same,
 }
 
+const NOTHING: &Value = &Value::Null;
+
+/// The beginning of a walk.
+impl<'v> At<'v, '_> {
+    pub fn object(object: &'v Value) -> Self {
+        At { value: object, parent: None, step: Step::Root }
+    }
+
+    /// A field of the object itself.
+    pub fn field_of(object: &'v Value, name: &'v str) -> Self {
+        At::named(object.at(name), name)
+    }
+
+    /// A value that messages know by this path, wherever it is.
+    pub fn named(value: &'v Value, path: &'v str) -> Self {
+        At { value, parent: None, step: Step::Field(path) }
+    }
+}
+
+/// Steps. A place that is not there is as good as any other: it has no value.
+impl<'v, 'p> At<'v, 'p> {
+    pub fn field<'a>(&'a self, name: &'v str) -> At<'v, 'a> {
+        self.step(self.value.at(name), Step::Field(name))
+    }
+
+    /// A field of fields.
+    pub fn descend<'a>(&'a self, names: &'v [&'v str]) -> At<'v, 'a> {
+        self.step(self.value.path(names), Step::Fields(names))
+    }
+
+    /// One item of a list.
+    pub fn item<'a>(&'a self, index: usize) -> At<'v, 'a> {
+        self.step(self.value.get(index).unwrap_or(NOTHING), Step::Index(index))
+    }
+
+    /// One entry of a map.
+    pub fn key<'a>(&'a self, key: &'v str) -> At<'v, 'a> {
+        self.step(self.value.at(key), Step::Key(key))
+    }
+
+    /// The items of a list, each with its index.
+    pub fn items<'a>(&'a self) -> impl DoubleEndedIterator<Item = At<'v, 'a>> + ExactSizeIterator {
+        self.values().iter().enumerate().map(move |(index, value)| self.step(value, Step::Index(index)))
+    }
+
+    /// The entries of a map, each with its key.
+    pub fn entries<'a>(&'a self) -> impl Iterator<Item = (&'v str, At<'v, 'a>)> {
+        let entries = self.value.as_object().into_iter().flatten();
+        entries.map(move |(key, value)| (key.as_str(), self.step(value, Step::Key(key))))
+    }
+
+    /// The same place with another value, where a message names a place that the value is not at.
+    pub fn with(&self, value: &'v Value) -> At<'v, 'p> {
+        At { value, ..*self }
+    }
+
+    fn step<'a>(&'a self, value: &'v Value, step: Step<'v>) -> At<'v, 'a> {
+        At { value, parent: Some(self), step }
+    }
+}
+
+/// What is here.
 impl<'v> At<'v, '_> {
     pub fn value(&self) -> &'v Value {
         self.value
     }
 
+    /// A text, or the empty one.
     pub fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
     /// A number, or zero.
     pub fn int(&self) -> i64 {
-        self.value.as_i64().unwrap_or_default()
+        self.number().unwrap_or_default()
+    }
+
+    pub fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// A boolean, or false.
+    pub fn flag(&self) -> bool {
+        self.value.as_bool().unwrap_or_default()
+    }
+
+    /// The items of a list as they are, or none.
+    pub fn values(&self) -> &'v [Value] {
+        self.value.as_array().map_or(&[], Vec::as_slice)
     }
 
     pub fn is_set(&self) -> bool {
@@ -48,66 +125,28 @@ impl<'v> At<'v, '_> {
 
     /// Whether there is nothing here, or nothing in it: no text, no items, no entries.
     pub fn is_empty(&self) -> bool {
-        place::is_empty(self.value)
-    }
-
-    pub fn field<'a>(&'a self, name: &'static str) -> At<'v, 'a> {
-        At { value: self.value.at(name), parent: Some(self), step: Step::Field(name) }
-    }
-
-    /// The items of a list, each with its index.
-    pub fn items<'a>(&'a self) -> impl Iterator<Item = At<'v, 'a>> {
-        let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
-        items.iter().enumerate().map(move |(index, value)| At { value, parent: Some(self), step: Step::Index(index) })
-    }
-
-    /// The entries of a map, each with its key.
-    pub fn entries<'a>(&'a self) -> impl Iterator<Item = (&'v str, At<'v, 'a>)> {
-        self.value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(move |(key, value)| (key.as_str(), At { value, parent: Some(self), step: Step::Key(key) }))
-    }
-
-    /// The same place with another value, where a message names a place that the value is not at.
-    pub fn with<'a>(&'a self, value: &'v Value) -> At<'v, 'a> {
-        At { value, parent: Some(self), step: Step::Same }
-    }
-
-    /// One entry of a map.
-    pub fn key<'a>(&'a self, key: &'v str) -> At<'v, 'a> {
-        At { value: self.value.at(key), parent: Some(self), step: Step::Key(key) }
-    }
-
-    pub fn path(&self) -> Path {
-        Path::new(&self.to_string())
-    }
-}
-
-impl<'v, 'p> At<'v, 'p> {
-    pub fn object(value: &'v Value) -> Self {
-        At { value, parent: None, step: Step::Root }
-    }
-
-    pub fn from(value: &'v Value, path: &'p Path) -> Self {
-        At { value, parent: None, step: Step::From(path) }
+        value::is_empty(self.value)
     }
 }
 
 impl fmt::Display for At<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = self.parent {
+        let parent = self.parent.filter(|parent| !matches!(parent.step, Step::Root));
+        if let Some(parent) = parent {
             parent.fmt(f)?;
         }
-        let below_root = self.parent.is_none_or(|parent| matches!(parent.step, Step::Root));
-        match self.step {
-            Step::Root | Step::Same => Ok(()),
-            Step::From(path) => path.fmt(f),
-            Step::Field(name) if below_root => f.write_str(name),
-            Step::Field(name) => {
+        let name = |f: &mut fmt::Formatter<'_>, name: &str, is_first: bool| {
+            if !is_first {
                 f.write_char('.')?;
-                f.write_str(name)
+            }
+            f.write_str(name)
+        };
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Field(field) => name(f, field, parent.is_none()),
+            Step::Fields(fields) => {
+                let mut fields = fields.iter().enumerate();
+                fields.try_for_each(|(index, field)| name(f, field, parent.is_none() && index == 0))
             }
             Step::Index(index) => write!(f, "[{index}]"),
             Step::Key(key) => write!(f, "[{key}]"),
@@ -118,7 +157,7 @@ impl fmt::Display for At<'_, '_> {
 /// What is wrong here.
 impl At<'_, '_> {
     pub fn required(&self, errors: &mut Errors, detail: impl Into<String>) {
-        errors.push(Error::required(&self.path(), detail));
+        errors.push(Error::required(&self.to_path(), detail));
     }
 
     pub fn invalid(&self, errors: &mut Errors, detail: impl Into<String>) {
@@ -127,119 +166,45 @@ impl At<'_, '_> {
 
     /// For messages that show another value than the one that is here.
     pub fn invalid_value(&self, errors: &mut Errors, value: impl Into<Value>, detail: impl Into<String>) {
-        errors.push(Error::invalid(&self.path(), value, detail));
+        errors.push(Error::invalid(&self.to_path(), value, detail));
+    }
+
+    /// For messages that show no value.
+    pub fn invalid_whole(&self, errors: &mut Errors, detail: impl Into<String>) {
+        errors.push(Error::invalid_whole(&self.to_path(), detail));
     }
 
     pub fn forbidden(&self, errors: &mut Errors, detail: impl Into<String>) {
-        errors.push(Error::forbidden(&self.path(), detail));
+        errors.push(Error::forbidden(&self.to_path(), detail));
     }
 
     pub fn duplicate(&self, errors: &mut Errors, value: impl Into<Value>) {
-        errors.push(Error::duplicate(&self.path(), value));
+        errors.push(Error::duplicate(&self.to_path(), value));
     }
 
     pub fn not_found(&self, errors: &mut Errors, value: impl Into<Value>) {
-        errors.push(Error::not_found(&self.path(), value));
+        errors.push(Error::not_found(&self.to_path(), value));
     }
 
     pub fn not_supported(&self, errors: &mut Errors, supported: &[&str]) {
-        errors.push(Error::not_supported(&self.path(), self.value.clone(), supported));
+        self.not_supported_value(errors, self.value.clone(), supported);
+    }
+
+    pub fn not_supported_value(&self, errors: &mut Errors, value: impl Into<Value>, supported: &[&str]) {
+        errors.push(Error::not_supported(&self.to_path(), value, supported));
     }
 
     pub fn too_long(&self, errors: &mut Errors, max_bytes: usize) {
-        errors.push(Error::too_long(&self.path(), max_bytes));
+        errors.push(Error::too_long(&self.to_path(), max_bytes));
     }
 
     pub fn too_many(&self, errors: &mut Errors, actual: usize, max: usize) {
-        errors.push(Error::too_many(&self.path(), actual, max));
-    }
-}
-
-/// Checks that many rules share. Those that say whether something is wrong do so for rules that then stop.
-impl At<'_, '_> {
-    /// Something must be here.
-    pub fn require(&self, errors: &mut Errors) -> bool {
-        let missing = self.is_empty();
-        if missing {
-            self.required(errors, "");
-        }
-        !missing
+        errors.push(Error::too_many(&self.to_path(), actual, max));
     }
 
-    /// A text must follow a rule of names.
-    pub fn named(&self, errors: &mut Errors, rule: fn(&str) -> Vec<String>) {
-        rule(self.text()).into_iter().for_each(|message| self.invalid(errors, message));
-    }
-
-    /// The same, where nothing is allowed too.
-    pub fn named_if_set(&self, errors: &mut Errors, rule: fn(&str) -> Vec<String>) {
-        if !self.is_empty() {
-            self.named(errors, rule);
-        }
-    }
-
-    /// The same, where nothing is a mistake of its own.
-    pub fn require_named(&self, errors: &mut Errors, rule: fn(&str) -> Vec<String>) {
-        if self.require(errors) {
-            self.named(errors, rule);
-        }
-    }
-
-    /// One of a few words, if it is there at all.
-    pub fn one_of(&self, errors: &mut Errors, supported: &[&str]) {
-        if self.is_set() && !supported.contains(&self.text()) {
-            self.not_supported(errors, supported);
-        }
-    }
-
-    /// One of a few words, of which nothing is none.
-    pub fn must_be_one_of(&self, errors: &mut Errors, supported: &[&str]) {
-        if !supported.contains(&self.text()) {
-            errors.push(Error::not_supported(&self.path(), self.text(), supported));
-        }
-    }
-
-    pub fn require_one_of(&self, errors: &mut Errors, supported: &[&str]) {
-        if self.require(errors) {
-            self.one_of(errors, supported);
-        }
-    }
-
-    pub fn not_negative(&self, errors: &mut Errors) {
-        if self.int() < 0 {
-            self.invalid(errors, "must be greater than or equal to 0");
-        }
-    }
-
-    pub fn positive(&self, errors: &mut Errors) {
-        if self.int() <= 0 {
-            self.invalid_value(errors, self.int(), "must be greater than zero");
-        }
-    }
-
-    pub fn within(&self, errors: &mut Errors, least: i64, most: i64) {
-        if self.int() < least || self.int() > most {
-            self.invalid_value(errors, self.int(), format!("must be between {least} and {most}, inclusive"));
-        }
-    }
-
-    pub fn port(&self, errors: &mut Errors) {
-        self.within(errors, 1, 65535);
-    }
-
-    /// The number or the name of a port.
-    pub fn port_or_name(&self, errors: &mut Errors) {
-        match self.value {
-            Value::String(_) => self.named(errors, object::name::port_name),
-            _ => self.port(errors),
-        }
-    }
-
-    /// Must be what it was.
-    pub fn immutable(&self, errors: &mut Errors, old: &Value) {
-        if !same(self.value, old) {
-            self.invalid(errors, "field is immutable");
-        }
+    /// The way here, written out.
+    pub fn to_path(&self) -> Path {
+        Path::new(&self.to_string())
     }
 }
 
@@ -251,38 +216,17 @@ mod tests {
     #[test]
     fn a_place_knows_its_path() {
         let object = json!({ "spec": { "list": [{ "name": "a" }], "map": { "k/x": 1 } } });
-        let (root, path) = (At::object(&object), Path::new("spec.template"));
+        let root = At::object(&object);
         let spec = root.field("spec");
         let list = spec.field("list");
         let item = list.items().next().unwrap();
         assert_eq!(item.field("name").to_string(), "spec.list[0].name");
         assert_eq!(item.field("name").text(), "a");
-        assert_eq!(spec.field("map").key("k/x").path(), Path::new("spec.map[k/x]"));
-        assert_eq!(At::from(&object, &path).field("spec").to_string(), "spec.template.spec");
+        assert_eq!(list.item(7).field("name").to_string(), "spec.list[7].name");
+        assert_eq!(root.descend(&["spec", "map"]).key("k/x").to_path(), Path::new("spec.map[k/x]"));
+        assert_eq!(At::field_of(&object, "spec").descend(&["map", "k/x"]).int(), 1);
+        assert_eq!(At::named(&object, "spec.template").field("spec").to_string(), "spec.template.spec");
+        assert_eq!(list.with(&object).field("spec").field("list").to_string(), "spec.list.spec.list");
         assert!(spec.field("absent").field("more").is_empty());
-    }
-
-    #[test]
-    fn shared_checks_say_what_clients_know() {
-        let object = json!({ "word": "C", "negative": -1, "port": 0, "name": "A", "empty": "" });
-        let at = At::object(&object);
-        let mut errors = Errors::new();
-        at.field("word").one_of(&mut errors, &["A", "B"]);
-        at.field("negative").not_negative(&mut errors);
-        at.field("port").port(&mut errors);
-        at.field("empty").require_one_of(&mut errors, &["A"]);
-        at.field("name").immutable(&mut errors, &json!("B"));
-        at.field("absent").one_of(&mut errors, &["A"]);
-        let messages: Vec<_> = errors.iter().map(Error::to_string).collect();
-        assert_eq!(
-            messages,
-            [
-                "word: Unsupported value: \"C\": supported values: \"A\", \"B\"",
-                "negative: Invalid value: -1: must be greater than or equal to 0",
-                "port: Invalid value: 0: must be between 1 and 65535, inclusive",
-                "empty: Required value",
-                "name: Invalid value: \"A\": field is immutable",
-            ]
-        );
     }
 }

@@ -3,7 +3,7 @@
 use crate::strategy::at::At;
 use crate::strategy::{PLAIN, Strategy, job, workload};
 use object::cron::Schedule;
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, time};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -42,15 +42,14 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
         validate_zone(&zone, errors);
     }
     spec.field("concurrencyPolicy").require_one_of(errors, &["Allow", "Forbid", "Replace"]);
-    let template = spec.field("jobTemplate");
-    let template = template.field("spec");
+    let template = spec.descend(&["jobTemplate", "spec"]);
     job::validate_spec(&template, errors);
     if template.field("selector").is_set() {
         template.field("selector").invalid(errors, "`selector` will be auto-generated");
     }
     let manual = template.field("manualSelector");
     if manual.value() == true {
-        errors.push(Error::not_supported(&manual.path(), true, &["nil", "false"]));
+        manual.not_supported(errors, &["nil", "false"]);
     }
     spec.field("successfulJobsHistoryLimit").not_negative(errors);
     spec.field("failedJobsHistoryLimit").not_negative(errors);

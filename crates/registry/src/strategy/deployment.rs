@@ -3,7 +3,7 @@
 use crate::strategy::at::At;
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, pod};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -57,7 +57,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
         deadline.invalid(errors, "must be greater than minReadySeconds");
     }
     if let Some(old) = old {
-        spec.field("selector").immutable(errors, old.at("spec").at("selector"));
+        spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
     }
 }
 
@@ -77,10 +77,7 @@ fn validate_strategy(strategy: &At, errors: &mut Errors) {
             }
             workload::at_most_all(&unavailable, errors);
         }
-        _ => {
-            let supported = ["Recreate", "RollingUpdate"];
-            errors.push(Error::not_supported(&strategy.path(), strategy.value().clone(), &supported));
-        }
+        _ => strategy.not_supported(errors, &["Recreate", "RollingUpdate"]),
     }
 }
 

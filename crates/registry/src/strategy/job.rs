@@ -6,9 +6,9 @@ mod status;
 mod tests;
 
 use crate::strategy::at::At;
-use crate::strategy::place::same;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy, label_selector, pod, workload};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -103,13 +103,9 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_generated(&metadata, &spec, errors);
     validate_spec(&spec, errors);
     let selector = spec.field("selector");
-    if !selector.is_set() {
-        selector.required(errors, "");
-    }
-    label_selector::validate_at(&selector, errors);
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
+    selector.require_set(errors);
+    label_selector::validate(&selector, errors);
+    let labels = spec.descend(&["template", "metadata", "labels"]);
     if workload::selects(selector.value(), labels.value()) == Some(false) {
         labels.invalid(errors, workload::MISMATCH);
     }
@@ -133,19 +129,16 @@ fn validate_generated(metadata: &At, spec: &At, errors: &mut Errors) {
     }
     metadata.field("uid").require(errors);
     let (name, uid) = (metadata.field("name").text(), metadata.field("uid").text());
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
+    let labels = spec.descend(&["template", "metadata", "labels"]);
     let mut expected = json!({});
     for (index, _) in NAME_LABELS.iter().enumerate() {
         for (key, value) in [(UID_LABELS[index], uid), (NAME_LABELS[index], name)] {
             expected.set(key, value);
-            let found = labels.value().at(key);
-            let path = || labels.path().key(key);
-            if found.is_null() {
-                errors.push(Error::required(&path(), format!("must be '{value}'")));
-            } else if found != value {
-                errors.push(Error::invalid(&path(), labels.value().clone(), format!("must be '{value}'")));
+            let found = labels.key(key);
+            if !found.is_set() {
+                found.required(errors, format!("must be '{value}'"));
+            } else if found.value() != value {
+                found.invalid_value(errors, labels.value().clone(), format!("must be '{value}'"));
             }
         }
     }
@@ -165,7 +158,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
     if spec.field("managedBy").is_set() {
         validate_manager(&spec.field("managedBy"), errors);
     }
-    spec.field("completionMode").one_of(errors, &["NonIndexed", "Indexed"]);
+    spec.field("completionMode").one_of_if_set(errors, &["NonIndexed", "Indexed"]);
     match spec.field("completionMode").text() {
         "Indexed" => validate_indexed(spec, errors),
         "NonIndexed" | "" => {
@@ -178,7 +171,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
         _ => {}
     }
     policies::validate(spec, errors);
-    pod::validate_template_at(&spec.field("template"), errors);
+    pod::validate_template(&spec.field("template"), errors);
     let template = spec.field("template");
     let template = template.field("spec");
     let restart = template.field("restartPolicy");
@@ -244,17 +237,17 @@ fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
     let old_spec = old.at("spec");
     let (completions, before) = (spec.field("completions"), old_spec.at("completions"));
     if spec.field("completionMode").text() != "Indexed" {
-        completions.immutable(errors, before);
+        completions.unchanged(errors, before);
     } else if completions.is_set()
         && completions.value() != before
         && completions.int() != spec.field("parallelism").int()
     {
         completions.invalid(errors, "can only be modified in tandem with spec.parallelism");
     }
-    spec.field("selector").immutable(errors, old_spec.at("selector"));
+    spec.field("selector").unchanged(errors, old_spec.at("selector"));
     validate_template_change(spec, old, errors);
     for field in IMMUTABLE {
-        spec.field(field).immutable(errors, old_spec.at(field));
+        spec.field(field).unchanged(errors, old_spec.at(field));
     }
 }
 
@@ -266,7 +259,7 @@ fn validate_template_change(spec: &At, old: &Value, errors: &mut Errors) {
         && status.int("active").unwrap_or_default() == 0;
     let template = spec.field("template");
     if !idle {
-        return template.immutable(errors, old_spec.at("template"));
+        return template.unchanged(errors, old_spec.at("template"));
     }
     let (new, mut allowed) = (template.value(), old_spec.at("template").clone());
     let new_spec = new.at("spec");

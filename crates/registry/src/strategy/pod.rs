@@ -36,12 +36,12 @@ pub use resources::qos_class;
 
 pub(in crate::strategy) use default::claim_spec;
 pub(in crate::strategy) use prepare::drop_disabled;
-pub(in crate::strategy) use spec::validate_template as validate_template_at;
+pub(in crate::strategy) use spec::validate_template;
 pub(in crate::strategy) use warn::template as warn_template;
 
 use crate::strategy::at::At;
 use crate::strategy::{PLAIN, Part, Strategy};
-use object::field::{Errors, Path};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -83,11 +83,6 @@ fn grace(pod: &Value, asked_seconds: Option<i64>) -> i64 {
     let seconds = asked_seconds.or(spec.int("terminationGracePeriodSeconds")).unwrap_or(DEFAULT_SECONDS);
     // Less than nothing means as fast as is decent.
     if seconds < 0 { 1 } else { seconds }
-}
-
-/// Everything that is wrong with a template of a pod at `path`.
-pub fn validate_template(template: &Value, path: &Path, errors: &mut Errors) {
-    spec::validate_template(&At::from(template, path), errors);
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {

@@ -23,7 +23,7 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, _: Option<&Value>, errors: &mut Errors) {
-    pod::validate_template_at(&At::object(new).field("template"), errors);
+    pod::validate_template(&At::object(new).field("template"), errors);
 }
 
 fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
@@ -40,7 +40,7 @@ fn validate_revision(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     object.field("revision").not_negative(errors);
     let data = object.field("data");
     match old {
-        Some(old) => data.immutable(errors, old.at("data")),
+        Some(old) => data.unchanged(errors, old.at("data")),
         None if !data.is_set() => data.required(errors, "data is mandatory"),
         None if !data.value().is_object() => data.required(errors, "data must be a valid JSON object"),
         None => {}

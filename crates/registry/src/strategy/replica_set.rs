@@ -50,7 +50,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     workload::validate_selector(&spec, &WORDS, errors);
     workload::validate_template(&spec.field("template"), &WORDS, errors);
     if let Some(old) = old {
-        spec.field("selector").immutable(errors, old.at("spec").at("selector"));
+        spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
     }
 }
 

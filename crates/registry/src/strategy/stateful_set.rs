@@ -1,7 +1,7 @@
 //! Stateful sets.
 
 use crate::strategy::at::At;
-use crate::strategy::place::{Place, same};
+use crate::strategy::value::same;
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, pod, volume_claim};
 use object::field::Errors;
@@ -92,10 +92,9 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_policies(&spec, errors);
     if old.is_none() {
         for claim in spec.field("volumeClaimTemplates").items() {
-            let spec = claim.field("spec");
-            volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
+            volume_claim::validate_spec(&claim.field("spec"), errors);
         }
-        spec.field("serviceName").named_if_set(errors, name::dns_label);
+        spec.field("serviceName").follows_if_set(errors, name::dns_label);
     }
     spec.field("replicas").not_negative(errors);
     spec.field("minReadySeconds").not_negative(errors);
@@ -136,7 +135,7 @@ fn validate_policies(spec: &At, errors: &mut Errors) {
     let retention = spec.field("persistentVolumeClaimRetentionPolicy");
     if retention.is_set() {
         for field in ["whenDeleted", "whenScaled"] {
-            retention.field(field).must_be_one_of(errors, &["Retain", "Delete"]);
+            retention.field(field).one_of(errors, &["Retain", "Delete"]);
         }
     }
 }
@@ -150,7 +149,7 @@ fn validate_template(spec: &At, errors: &mut Errors) {
     let pod_spec = template.value().at("spec");
     let as_is = claims.is_empty() && !pod_spec.has("subdomain") && !pod_spec.has("hostname");
     if as_is {
-        return pod::validate_template_at(&template, errors);
+        return pod::validate_template(&template, errors);
     }
     let names: Vec<_> = claims.iter().map(|claim| claim.path(&["metadata", "name"])).collect();
     let mut volumes: Vec<_> =
@@ -163,7 +162,7 @@ fn validate_template(spec: &At, errors: &mut Errors) {
         spec.remove("hostname");
         spec.set("volumes", volumes);
     }
-    pod::validate_template_at(&At::from(&effective, &template.path()), errors);
+    pod::validate_template(&template.with(&effective), errors);
 }
 
 fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::strategy::at::At;
-use crate::strategy::place::same;
+use crate::strategy::value::same;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
 use object::selector::LabelSelector;
@@ -33,10 +33,8 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
 /// The rules of a selector that has to be there and match the template.
 pub(super) fn validate_selector(spec: &At, words: &Words, errors: &mut Errors) {
     let selector = spec.field("selector");
-    if !selector.is_set() {
-        selector.required(errors, "");
-    }
-    label_selector::validate_at(&selector, errors);
+    selector.require_set(errors);
+    label_selector::validate(&selector, errors);
     if selector.is_set() && is_empty(selector.value()) {
         selector.invalid(errors, words.empty_selector);
     } else {
@@ -50,9 +48,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 
 /// The labels of a template, if they are wrong, are shown as they are.
 pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
+    let labels = spec.descend(&["template", "metadata", "labels"]);
     match selects(spec.value().at("selector"), labels.value()) {
         Some(true) => {}
         Some(false) => labels.invalid(errors, MISMATCH),
@@ -62,16 +58,14 @@ pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
 
 /// A template whose pods never end by themselves.
 pub(super) fn validate_template(template: &At, words: &Words, errors: &mut Errors) {
-    pod::validate_template_at(template, errors);
+    pod::validate_template(template, errors);
     validate_endless(template, words, errors);
 }
 
 pub(super) fn validate_endless(template: &At, words: &Words, errors: &mut Errors) {
     let spec = template.field("spec");
-    spec.field("restartPolicy").must_be_one_of(errors, &["Always"]);
-    if spec.field("activeDeadlineSeconds").is_set() {
-        spec.field("activeDeadlineSeconds").forbidden(errors, words.deadline);
-    }
+    spec.field("restartPolicy").one_of(errors, &["Always"]);
+    spec.field("activeDeadlineSeconds").forbid(errors, words.deadline);
 }
 
 /// A number, or a share written as a percentage.
@@ -128,8 +122,7 @@ pub(super) fn validate_collisions(new: &Value, old: &Value, errors: &mut Errors)
     if let Some(before) = count(old)
         && count(new).is_none_or(|after| after < before)
     {
-        let object = At::object(new);
-        let status = object.field("status");
+        let status = At::field_of(new, "status");
         let at = status.field("collisionCount");
         at.invalid_value(errors, at.int(), "cannot be decremented");
     }
@@ -155,8 +148,7 @@ pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
 pub(super) fn warn_template(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.is_none_or(|old| !same(old.at("spec"), new.at("spec"))) {
-        let object = At::object(new);
-        pod::warn_template(&object.field("spec").field("template"), &mut warnings);
+        pod::warn_template(&At::field_of(new, "spec").field("template"), &mut warnings);
     }
     warnings
 }

@@ -1,7 +1,7 @@
 //! The rules of when a job has failed, when it has succeeded, and when its pods are replaced.
 
 use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{View, name};
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ pub(super) fn validate(spec: &At, errors: &mut Errors) {
     }
     let replacement = spec.field("podReplacementPolicy");
     if failure.is_set() {
-        replacement.one_of(errors, &["Failed"]);
+        replacement.one_of_if_set(errors, &["Failed"]);
     } else {
-        replacement.one_of(errors, &["Failed", "TerminatingOrFailed"]);
+        replacement.one_of_if_set(errors, &["Failed", "TerminatingOrFailed"]);
     }
 }
 
@@ -40,7 +40,7 @@ fn word(at: &At, words: &[&str], errors: &mut Errors) {
         let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         at.required(errors, format!("valid values: [{}]", words.join(" ")));
     } else {
-        at.one_of(errors, words);
+        at.one_of_if_set(errors, words);
     }
 }
 
@@ -63,7 +63,7 @@ fn validate_failure(policy: &At, spec: &At, errors: &mut Errors) {
             (false, true) => "specifying one of OnExitCodes and OnPodConditions is required",
             _ => continue,
         };
-        errors.push(Error::invalid_whole(&rule.path(), detail));
+        rule.invalid_whole(errors, detail);
     }
 }
 
@@ -97,7 +97,7 @@ fn exit_codes(codes: &At, spec: &At, errors: &mut Errors) {
 fn pod_conditions(conditions: &At, errors: &mut Errors) {
     too_many(conditions, CONDITIONS_MAX, errors);
     for pattern in conditions.items() {
-        pattern.field("type").named(errors, name::qualified_name);
+        pattern.field("type").follows(errors, name::qualified_name);
         word(&pattern.field("status"), &["False", "True", "Unknown"], errors);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::policies::count_indexes;
 use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Value, View, time};
 use std::collections::BTreeSet;
 
@@ -58,8 +58,8 @@ fn validate_uncounted(uncounted: &At, errors: &mut Errors) {
 }
 
 fn validate_conditions(status: &At, before: &Value, errors: &mut Errors) {
-    let path = status.field("conditions").path();
-    let mut refuse = |detail: String| errors.push(Error::invalid_whole(&path, detail));
+    let conditions = status.field("conditions");
+    let mut refuse = |detail: String| conditions.invalid_whole(errors, detail);
     let is = |kind| has_condition(status.value(), kind);
     let was = |kind| has_condition(before, kind);
     for (one, other, message) in CONTRADICTIONS {

@@ -1,7 +1,6 @@
 //! The rules of where a pod may run: affinity, tolerations, spread.
 
 use crate::strategy::at::At;
-use crate::strategy::place::Place;
 use crate::strategy::{label_selector, node_selector};
 use object::field::Errors;
 use object::{View, name};
@@ -17,12 +16,11 @@ pub(super) fn validate(affinity: &At, errors: &mut Errors) {
     let node = affinity.field("nodeAffinity");
     let required = node.field(REQUIRED);
     if required.is_set() {
-        node_selector::validate(&Place::new(required.value(), &required.path()), errors);
+        node_selector::validate(&required, errors);
     }
     for term in node.field(PREFERRED).items() {
         weight(&term, errors);
-        let preference = term.field("preference");
-        node_selector::validate_term(&Place::new(preference.value(), &preference.path()), false, errors);
+        node_selector::validate_term(&term.field("preference"), false, errors);
     }
     for field in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.field(field);
@@ -42,19 +40,15 @@ fn weight(term: &At, errors: &mut Errors) {
 }
 
 fn pod_term(term: &At, errors: &mut Errors) {
-    label_selector::validate_at(&term.field("labelSelector"), errors);
-    label_selector::validate_at(&term.field("namespaceSelector"), errors);
+    label_selector::validate(&term.field("labelSelector"), errors);
+    label_selector::validate(&term.field("namespaceSelector"), errors);
     for namespace in term.field("namespaces").items() {
-        for message in name::dns_label(namespace.text()) {
-            term.field("namespace").invalid_value(errors, namespace.text(), message);
-        }
+        term.field("namespace").text_follows(errors, namespace.text(), name::dns_label);
     }
     label_keys(term, errors);
     let key = term.field("topologyKey");
-    if key.is_empty() {
-        key.required(errors, "can not be empty");
-    }
-    key.named(errors, name::qualified_name);
+    key.require_because(errors, "can not be empty");
+    key.follows(errors, name::qualified_name);
 }
 
 /// Keys whose values are taken from the pod's own labels and joined to the selector.
@@ -68,7 +62,7 @@ fn label_keys(term: &At, errors: &mut Errors) {
         if !keys.is_empty() && !selector.is_set() {
             keys.forbidden(errors, "must not be specified when labelSelector is not set");
         } else {
-            keys.items().for_each(|key| key.named(errors, name::qualified_name));
+            keys.items().for_each(|key| key.follows(errors, name::qualified_name));
         }
     }
     // The keys have been joined to the selector by now, so a key the author gave too is there twice.
@@ -77,9 +71,7 @@ fn label_keys(term: &At, errors: &mut Errors) {
         let key = expression.text("key");
         let index = matching.items().position(|matching| matching.text() == key);
         if let Some(index) = index.filter(|_| selected.contains(&key)) {
-            let path = term.path().index(index);
-            let detail = "exists in both matchLabelKeys and labelSelector";
-            errors.push(object::field::Error::invalid(&path, key, detail));
+            term.item(index).invalid_value(errors, key, "exists in both matchLabelKeys and labelSelector");
         }
         selected.push(key);
     }
@@ -94,7 +86,7 @@ pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.field("key"), toleration.field("operator"));
         let (value, effect) = (toleration.field("value"), toleration.field("effect"));
-        key.named_if_set(errors, name::qualified_name);
+        key.follows_if_set(errors, name::qualified_name);
         if key.is_empty() && operator.text() != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             operator.invalid_value(errors, operator.text(), detail);
@@ -118,7 +110,7 @@ pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
             _ => operator.not_supported(errors, &["Equal", "Exists"]),
         }
         if !effect.is_empty() {
-            effect.one_of(errors, &TAINT_EFFECTS);
+            effect.one_of_if_set(errors, &TAINT_EFFECTS);
         }
     }
 }
@@ -130,7 +122,7 @@ pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
         if key.is_empty() {
             key.required(errors, "can not be empty");
         }
-        action.must_be_one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
+        action.one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
         let same = |other: &At| {
             other.field("topologyKey").text() == key.text() && other.field("whenUnsatisfiable").text() == action.text()
         };
@@ -147,9 +139,9 @@ pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
                 domains.invalid(errors, detail);
             }
         }
-        constraint.field("nodeAffinityPolicy").one_of(errors, &["Honor", "Ignore"]);
-        constraint.field("nodeTaintsPolicy").one_of(errors, &["Honor", "Ignore"]);
+        constraint.field("nodeAffinityPolicy").one_of_if_set(errors, &["Honor", "Ignore"]);
+        constraint.field("nodeTaintsPolicy").one_of_if_set(errors, &["Honor", "Ignore"]);
         label_keys(&constraint, errors);
-        label_selector::validate_at(&constraint.field("labelSelector"), errors);
+        label_selector::validate(&constraint.field("labelSelector"), errors);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::default::CONTAINER_LISTS;
 use crate::strategy::at::At;
-use object::field::{Errors, Path};
+use object::field::Errors;
 use object::{Value, View, name};
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -39,8 +39,7 @@ pub(super) fn validate(annotations: &At, spec: &Value, errors: &mut Errors) {
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
             let known = matches!(text, "runtime/default" | "docker/default" | "unconfined");
             if !known && !text.starts_with(LOCALHOST) {
-                let path = annotations.path().child(key);
-                errors.push(object::field::Error::invalid(&path, text, "must be a valid seccomp profile"));
+                annotations.field(key).invalid(errors, "must be a valid seccomp profile");
             }
         }
         if let Some(container) = key.strip_prefix(APP_ARMOR) {
@@ -110,8 +109,8 @@ fn match_one(annotation: &Value, profile: &At, what: &str, errors: &mut Errors) 
 
 /// What of a pod's annotations cannot change once it is there.
 pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
-    let path = Path::new("metadata.annotations");
-    let (new, old) = (new.path(&["metadata", "annotations"]), old.path(&["metadata", "annotations"]));
+    let annotations = |object| At::named(View::path(object, &["metadata", "annotations"]), "metadata.annotations");
+    let (new, old) = (annotations(new), annotations(old));
     let refuse = |at: &At, verb: &str, key: &str, errors: &mut Errors| {
         if key.starts_with(APP_ARMOR) {
             at.forbidden(errors, format!("may not {verb} AppArmor annotations"));
@@ -120,13 +119,13 @@ pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
             at.forbidden(errors, format!("may not {verb} mirror pod annotation"));
         }
     };
-    for (key, at) in At::from(old, &path).entries() {
-        if new.at(key) != at.value() {
+    for (key, at) in old.entries() {
+        if new.value().at(key) != at.value() {
             refuse(&at, "remove or update", key, errors);
         }
     }
-    for (key, at) in At::from(new, &path).entries() {
-        if !old.has(key) {
+    for (key, at) in new.entries() {
+        if !old.value().has(key) {
             refuse(&at, "add", key, errors);
         }
     }

@@ -76,7 +76,7 @@ pub(super) fn validate_all(spec: &At, pod: &Pod, errors: &mut Errors) {
 }
 
 fn validate(container: &At, pod: &Pod, errors: &mut Errors) {
-    container.field("name").require_named(errors, name::dns_label);
+    container.field("name").require_follows(errors, name::dns_label);
     container.field("image").require(errors);
     let policy = container.field("terminationMessagePolicy");
     policy.require_one_of(errors, &["File", "FallbackToLogsOnError"]);
@@ -102,7 +102,7 @@ fn ports(ports: &At, errors: &mut Errors) {
         let name = port.field("name");
         if !name.is_empty() {
             let before = errors.len();
-            name.named(errors, name::port_name);
+            name.follows(errors, name::port_name);
             if errors.len() == before && !names.insert(name.text()) {
                 name.duplicate(errors, name.text());
             }
@@ -158,7 +158,7 @@ fn resize_policy(policies: &At, pod: &Pod, errors: &mut Errors) {
             match word {
                 "" => policies.required(errors, ""),
                 word if supported.contains(&word) => {}
-                word => errors.push(object::field::Error::not_supported(&policies.path(), word, &supported)),
+                word => policies.not_supported_value(errors, word, &supported),
             }
         }
         if pod.restart_policy == "Never" && restart.text() != "NotRequired" {
@@ -170,7 +170,7 @@ fn resize_policy(policies: &At, pod: &Pod, errors: &mut Errors) {
 
 fn restart_policy(container: &At, errors: &mut Errors) {
     let (policy, rules) = (container.field("restartPolicy"), container.field("restartPolicyRules"));
-    policy.one_of(errors, &["Always", "Never", "OnFailure"]);
+    policy.one_of_if_set(errors, &["Always", "Never", "OnFailure"]);
     if rules.is_empty() {
         return;
     }
@@ -183,12 +183,12 @@ fn restart_policy(container: &At, errors: &mut Errors) {
     }
     for rule in rules.items() {
         let (action, codes) = (rule.field("action"), rule.field("exitCodes"));
-        action.must_be_one_of(errors, &["Restart", "RestartAllContainers"]);
+        action.one_of(errors, &["Restart", "RestartAllContainers"]);
         if !codes.is_set() {
             codes.required(errors, "must be specified");
             continue;
         }
-        codes.field("operator").must_be_one_of(errors, &["In", "NotIn"]);
+        codes.field("operator").one_of(errors, &["In", "NotIn"]);
         let values = codes.field("values");
         let count = values.items().count();
         if count > EXIT_CODES_MAX {

@@ -32,9 +32,8 @@ pub(super) fn validate(status: &At, before: &Value, spec: &Value, errors: &mut E
             let container = containers.find(|container| container.text("name") == name);
             let may = !is_ephemeral && container.is_some_and(|container| restarts(container, spec, code));
             if revived && !may {
-                let path = status.field(statuses).path().index(index).child("state");
                 let detail = "may not be transitioned to non-terminated state";
-                errors.push(object::field::Error::forbidden(&path, detail));
+                status.field(statuses).item(index).field("state").forbidden(errors, detail);
             }
         }
     }

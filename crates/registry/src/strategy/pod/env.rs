@@ -1,7 +1,7 @@
 //! The rules of environment variables, and of references to fields of the pod, which volumes make too.
 
 use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Quantity, name};
 
 const ENV_FIELDS: [&str; 9] = [
@@ -48,16 +48,16 @@ const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki
 
 pub(super) fn validate(container: &At, errors: &mut Errors) {
     for variable in container.field("env").items() {
-        variable.field("name").require_named(errors, name::environment_variable);
+        variable.field("name").require_follows(errors, name::environment_variable);
         value_from(&variable, errors);
     }
     let sources = container.field("envFrom");
     for source in sources.items() {
-        source.field("prefix").named_if_set(errors, name::environment_variable);
+        source.field("prefix").follows_if_set(errors, name::environment_variable);
         let references = [source.field("configMapRef"), source.field("secretRef")];
         let given = references.iter().filter(|reference| reference.is_set()).count();
         for reference in references.iter().filter(|reference| reference.is_set()) {
-            reference.field("name").require_named(errors, name::dns_subdomain);
+            reference.field("name").require_follows(errors, name::dns_subdomain);
         }
         match given {
             0 => sources.invalid_value(errors, "", "must specify one of: `configMapRef` or `secretRef`"),
@@ -101,13 +101,13 @@ fn value_from(variable: &At, errors: &mut Errors) {
 }
 
 fn key_reference(reference: &At, errors: &mut Errors) {
-    reference.field("name").named(errors, name::dns_subdomain);
-    reference.field("key").require_named(errors, name::config_map_key);
+    reference.field("name").follows(errors, name::dns_subdomain);
+    reference.field("key").require_follows(errors, name::config_map_key);
 }
 
 fn file_reference(reference: &At, errors: &mut Errors) {
-    reference.field("key").require_named(errors, name::environment_variable);
-    reference.field("volumeName").require_named(errors, name::dns_label);
+    reference.field("key").require_follows(errors, name::environment_variable);
+    reference.field("volumeName").require_follows(errors, name::dns_label);
     if reference.field("path").require(errors) {
         super::paths::no_backsteps(&reference.field("path"), errors);
     }
@@ -159,6 +159,6 @@ pub(super) fn resource_reference(reference: &At, in_volume: bool, errors: &mut E
     if !divisors.contains(&divisor.text()) {
         let listed = if what == "cpu" { "1m and 1".to_owned() } else { divisors.join(", ") };
         let detail = format!("only divisor's values {listed} are supported with the {what} resource");
-        errors.push(Error::invalid(&divisor.path(), resource.text(), detail));
+        divisor.invalid_value(errors, resource.text(), detail);
     }
 }

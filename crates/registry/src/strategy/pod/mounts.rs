@@ -64,7 +64,7 @@ fn propagation<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, privileged: bool, er
     }
     let place = mounts.field("mountPropagation");
     let mode = place.with(mode.value());
-    mode.one_of(errors, &["Bidirectional", "HostToContainer", "None"]);
+    mode.one_of_if_set(errors, &["Bidirectional", "HostToContainer", "None"]);
     if mode.text() == "Bidirectional" && !privileged {
         mode.forbidden(errors, "Bidirectional mount propagation is available only to privileged containers");
     }

@@ -14,8 +14,8 @@ const HOSTNAME_MAX: usize = 64;
 pub(super) fn validate(spec: &At, errors: &mut Errors) {
     spec.field("dnsPolicy").require_one_of(errors, &DNS_POLICIES);
     dns_config(&spec.field("dnsConfig"), spec.field("dnsPolicy").text(), errors);
-    spec.field("hostname").named_if_set(errors, name::dns_label);
-    spec.field("subdomain").named_if_set(errors, name::dns_label);
+    spec.field("hostname").follows_if_set(errors, name::dns_label);
+    spec.field("subdomain").follows_if_set(errors, name::dns_label);
     let name = spec.field("hostnameOverride");
     if name.is_set() {
         for (flag, value) in [("setHostnameAsFQDN", true), ("hostNetwork", true)] {
@@ -26,11 +26,11 @@ pub(super) fn validate(spec: &At, errors: &mut Errors) {
         if name.text().len() > HOSTNAME_MAX {
             name.too_long(errors, HOSTNAME_MAX);
         }
-        name.named(errors, name::dns_subdomain);
+        name.follows(errors, name::dns_subdomain);
     }
     for alias in spec.field("hostAliases").items() {
-        alias.field("ip").named(errors, address::address);
-        alias.field("hostnames").items().for_each(|name| name.named(errors, name::dns_subdomain));
+        alias.field("ip").follows(errors, address::address);
+        alias.field("hostnames").items().for_each(|name| name.follows(errors, name::dns_subdomain));
     }
 }
 
@@ -45,7 +45,7 @@ fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
     if servers.items().count() > NAME_SERVERS_MAX {
         servers.invalid(errors, format!("must not have more than {NAME_SERVERS_MAX} nameservers"));
     }
-    servers.items().for_each(|server| server.named(errors, address::address));
+    servers.items().for_each(|server| server.follows(errors, address::address));
     let count = searches.items().count();
     if count > SEARCHES_MAX {
         searches.invalid(errors, format!("must not have more than {SEARCHES_MAX} search paths"));

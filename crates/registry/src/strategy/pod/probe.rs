@@ -76,7 +76,7 @@ fn handler(at: &At, handlers: &[Handler], pod: &Pod, errors: &mut Errors) {
 fn http_get(get: &At, errors: &mut Errors) {
     get.field("path").require(errors);
     get.field("port").port_or_name(errors);
-    get.field("scheme").one_of(errors, &["HTTP", "HTTPS"]);
+    get.field("scheme").one_of_if_set(errors, &["HTTP", "HTTPS"]);
     for header in get.field("httpHeaders").items() {
         let name = header.field("name").text();
         let good = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');

@@ -3,8 +3,8 @@
 use super::container::Pod;
 use super::resources::{HUGE_PAGES, aggregate, is_pod_level};
 use crate::strategy::at::At;
-use crate::strategy::place::quantity;
 use crate::strategy::resource_name::{self, can_overcommit, is_extended};
+use crate::strategy::value::quantity;
 use object::field::{Error, Errors, Kind};
 use object::{Quantity, View, name};
 use std::collections::BTreeSet;
@@ -72,12 +72,11 @@ fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     if known {
         return;
     }
-    let path = amount.path();
     match of {
-        Of::Container => resource_name::validate_container(name, &path, errors),
+        Of::Container => resource_name::validate_container(name, amount, errors),
         Of::Pod => {
-            if resource_name::validate(name, &path, errors) && !is_pod_level(name) {
-                errors.push(Error::not_supported(&path, name, &["cpu", HUGE_PAGES, "memory"]));
+            if resource_name::validate(name, amount, errors) && !is_pod_level(name) {
+                amount.not_supported_value(errors, name, &["cpu", HUGE_PAGES, "memory"]);
             }
         }
     }
@@ -115,7 +114,7 @@ fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
             claim.required(errors, "");
             continue;
         }
-        claim.field("request").named_if_set(errors, name::dns_label);
+        claim.field("request").follows_if_set(errors, name::dns_label);
         let whole_is_taken = seen.contains(&(name, ""));
         let part_is_taken = request.is_empty() && seen.iter().any(|(other, _)| *other == name);
         if whole_is_taken || part_is_taken {
@@ -130,7 +129,7 @@ fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
                 [] => "must be one of the names in pod.spec.resourceClaims which is empty".to_owned(),
                 names => format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", ")),
             };
-            errors.push(Error { kind: Kind::NotFound, path: claim.path(), value: name.into(), detail });
+            errors.push(Error { kind: Kind::NotFound, path: claim.to_path(), value: name.into(), detail });
         }
     }
 }
@@ -164,10 +163,11 @@ pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
         for (name, limit) in container.at("resources").entries("limits") {
             let bound = most.value().at(name);
             if !bound.is_null() && quantity(limit) > quantity(bound) {
-                let path = resources.field("containers").path().index(index).key(name).child("limits");
+                let containers = resources.field("containers");
+                let container = containers.item(index);
                 let bound = bound.as_str().unwrap_or_default();
                 let detail = format!("must be less than or equal to pod limits of {bound}");
-                errors.push(Error::invalid(&path, limit.clone(), detail));
+                container.key(name).field("limits").invalid_value(errors, limit.clone(), detail);
             }
         }
     }

@@ -5,8 +5,8 @@ use super::qos_class;
 use super::resources::is_sidecar;
 use super::update::restore;
 use crate::strategy::at::At;
-use crate::strategy::place::same;
-use object::field::{Error, Errors, Path};
+use crate::strategy::value::same;
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -40,8 +40,8 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
         None
     };
     if let Some(detail) = whole {
-        *errors = vec![Error::forbidden(&Path::default(), detail)];
-        return;
+        errors.clear();
+        return At::object(new).forbidden(errors, detail);
     }
     let object = At::object(new);
     let spec = object.field("spec");

@@ -25,12 +25,12 @@ pub(super) fn validate_pod(spec: &At, errors: &mut Errors) {
     }
     shared_processes(spec, &context, errors);
     sysctls(&context.field("sysctls"), spec, errors);
-    context.field("fsGroupChangePolicy").one_of(errors, &["Always", "OnRootMismatch"]);
+    context.field("fsGroupChangePolicy").one_of_if_set(errors, &["Always", "OnRootMismatch"]);
     seccomp(&context.field("seccompProfile"), errors);
     windows::validate_options(&context.field("windowsOptions"), errors);
     app_armor(&context.field("appArmorProfile"), errors);
-    context.field("supplementalGroupsPolicy").one_of(errors, &["Merge", "Strict"]);
-    context.field("seLinuxChangePolicy").one_of(errors, &["MountOption", "Recursive"]);
+    context.field("supplementalGroupsPolicy").one_of_if_set(errors, &["Merge", "Strict"]);
+    context.field("seLinuxChangePolicy").one_of_if_set(errors, &["MountOption", "Recursive"]);
 }
 
 pub(super) fn validate_container(context: &At, host_users: bool, errors: &mut Errors) {
@@ -39,7 +39,7 @@ pub(super) fn validate_container(context: &At, host_users: bool, errors: &mut Er
     }
     ids(context, &["runAsUser", "runAsGroup"], errors);
     let proc_mount = context.field("procMount");
-    proc_mount.one_of(errors, &["Default", "Unmasked"]);
+    proc_mount.one_of_if_set(errors, &["Default", "Unmasked"]);
     if host_users && proc_mount.text() == "Unmasked" {
         proc_mount.invalid(errors, "`hostUsers` must be false to use `Unmasked`");
     }
@@ -80,7 +80,7 @@ fn seccomp(profile: &At, errors: &mut Errors) {
     let (kind, local) = (profile.field("type"), profile.field("localhostProfile"));
     match kind.text() {
         "" => kind.required(errors, "type is required when seccompProfile is set"),
-        _ => kind.one_of(errors, &PROFILE_TYPES),
+        _ => kind.one_of_if_set(errors, &PROFILE_TYPES),
     }
     match (kind.text() == "Localhost", local.is_set()) {
         (true, true) => paths::descending(&local, errors),

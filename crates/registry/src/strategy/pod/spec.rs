@@ -4,7 +4,6 @@ use super::container::{self, Pod};
 use super::volume::{self, Owner};
 use super::{affinity, annotations, network, requirements, security, windows};
 use crate::strategy::at::At;
-use crate::strategy::label_selector;
 use object::field::Errors;
 use object::{View, name};
 use std::collections::BTreeSet;
@@ -30,7 +29,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     requirements::validate_pod_level(spec, &pod, errors);
     container::validate_host_network(spec, &pod, errors);
     spec.field("restartPolicy").require_one_of(errors, &RESTART_POLICIES);
-    label_selector::labels(&spec.field("nodeSelector"), errors);
+    spec.field("nodeSelector").labels(errors);
     security::validate_pod(spec, errors);
     affinity::validate(&spec.field("affinity"), errors);
     network::validate(spec, errors);
@@ -39,7 +38,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     windows::validate_host_processes(spec, &pod, errors);
     security::validate_host_users(spec, &pod, errors);
     for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
-        spec.field(field).named_if_set(errors, name::dns_subdomain);
+        spec.field(field).follows_if_set(errors, name::dns_subdomain);
     }
     let deadline = spec.field("activeDeadlineSeconds");
     if deadline.is_set() {
@@ -47,7 +46,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     }
     affinity::validate_tolerations(&spec.field("tolerations"), errors);
     if spec.field("runtimeClassName").is_set() {
-        spec.field("runtimeClassName").named(errors, name::dns_subdomain);
+        spec.field("runtimeClassName").follows(errors, name::dns_subdomain);
     }
     if spec.field("preemptionPolicy").is_set() {
         spec.field("preemptionPolicy").require_one_of(errors, &["PreemptLowerPriority", "Never"]);
@@ -61,7 +60,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
 /// `metadata`.
 pub(in crate::strategy) fn validate_template(template: &At, errors: &mut Errors) {
     let metadata = template.value().at("metadata");
-    label_selector::labels(&template.field("labels").with(metadata.at("labels")), errors);
+    template.field("labels").with(metadata.at("labels")).labels(errors);
     let notes = template.field("annotations");
     let notes = notes.with(metadata.at("annotations"));
     annotations::validate_keys(&notes, errors);
@@ -80,7 +79,7 @@ fn claims(claims: &At, errors: &mut Errors) {
         let name = claim.field("name");
         if name.require(errors) {
             if seen.insert(name.text()) {
-                name.named(errors, name::dns_label);
+                name.follows(errors, name::dns_label);
             } else {
                 name.duplicate(errors, name.text());
             }
@@ -95,14 +94,14 @@ fn claims(claims: &At, errors: &mut Errors) {
             _ => {}
         }
         for reference in [named, template].iter().filter(|reference| reference.is_set()) {
-            reference.named(errors, name::dns_subdomain);
+            reference.follows(errors, name::dns_subdomain);
         }
     }
 }
 
 fn gates(spec: &At, errors: &mut Errors) {
     for gate in spec.field("readinessGates").items() {
-        gate.field("conditionType").named(errors, name::qualified_name);
+        gate.field("conditionType").follows(errors, name::qualified_name);
     }
     let mut seen = BTreeSet::new();
     for gate in spec.field("schedulingGates").items() {

@@ -30,7 +30,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     }
     let nominated = status.field("nominatedNodeName");
     if nominated.text() != before.text("nominatedNodeName") && !nominated.is_empty() {
-        nominated.named(errors, name::dns_subdomain);
+        nominated.follows(errors, name::dns_subdomain);
         if !old.at("spec").text("nodeName").is_empty() {
             nominated.forbidden(errors, "may not be set on pods that are already bound to a node");
         }
@@ -38,7 +38,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     if status.field("observedGeneration").int() < 0 {
         status.field("observedGeneration").invalid(errors, "must be a non-negative integer");
     }
-    status.field("qosClass").immutable(errors, before.at("qosClass"));
+    status.field("qosClass").unchanged(errors, before.at("qosClass"));
     container_state::validate(&status, before, old.at("spec"), errors);
     addresses(&status.field("podIPs"), before.items("podIPs"), errors);
     let hosts = status.field("hostIPs");

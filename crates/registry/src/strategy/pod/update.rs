@@ -3,8 +3,8 @@
 use super::annotations;
 use super::diff::diff;
 use crate::strategy::at::At;
-use crate::strategy::place::same;
-use object::field::{Error, Errors, Path};
+use crate::strategy::value::same;
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -157,8 +157,8 @@ fn only_adds(term: &Value, old: &Value) -> bool {
 /// An ephemeral container is there for good and stays what it is.
 pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut Errors) {
     if old.path(&["metadata", "annotations"]).has(annotations::MIRROR) {
-        *errors = vec![Error::forbidden(&Path::default(), "static pods do not support ephemeral containers")];
-        return;
+        errors.clear();
+        return At::object(new).forbidden(errors, "static pods do not support ephemeral containers");
     }
     annotations::validate_update(new, old, errors);
     let object = At::object(new);

@@ -4,9 +4,9 @@
 use super::container::PULL_POLICIES;
 use super::{paths, projection};
 use crate::strategy::at::At;
-use crate::strategy::place::{Place, quantity};
-use crate::strategy::{label_selector, volume_claim};
-use object::field::{Error, Errors};
+use crate::strategy::value::quantity;
+use crate::strategy::volume_claim;
+use object::field::Errors;
 use object::{Value, name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ pub(super) fn validate<'v>(volumes: &At<'v, '_>, owner: Owner, errors: &mut Erro
         let before = errors.len();
         let name = volume.field("name");
         one(&volume, owner, errors);
-        name.require_named(errors, name::dns_label);
+        name.require_follows(errors, name::dns_label);
         if good.contains_key(name.text()) {
             name.duplicate(errors, name.text());
         }
@@ -139,7 +139,7 @@ fn empty_dir(source: &At, _: &At, _: Owner, errors: &mut Errors) {
 
 fn host_path(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     paths::no_backsteps(&source.field("path"), errors);
-    source.field("type").one_of(errors, &HOST_PATH_TYPES);
+    source.field("type").one_of_if_set(errors, &HOST_PATH_TYPES);
 }
 
 /// The path of its mistakes names another field than the one there is.
@@ -169,7 +169,7 @@ fn nfs(source: &At, _: &At, _: Owner, errors: &mut Errors) {
 }
 
 fn iscsi(source: &At, volume: &At, _: Owner, errors: &mut Errors) {
-    source.field("iqn").named_if_set(errors, iscsi_name);
+    source.field("iqn").follows_if_set(errors, iscsi_name);
     source.field("lun").within(errors, 0, 255);
     let authenticates = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|flag| source.field(flag).value() == true);
     if authenticates && !source.field("secretRef").is_set() {
@@ -275,8 +275,8 @@ fn azure_disk(source: &At, _: &At, _: Owner, errors: &mut Errors) {
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     let (kind, address) = (source.field("kind"), source.field("diskURI"));
-    source.field("cachingMode").one_of(errors, &["None", "ReadOnly", "ReadWrite"]);
-    kind.one_of(errors, &["Dedicated", "Managed", "Shared"]);
+    source.field("cachingMode").one_of_if_set(errors, &["None", "ReadOnly", "ReadWrite"]);
+    kind.one_of_if_set(errors, &["Dedicated", "Managed", "Shared"]);
     match kind.text() {
         "Managed" if !address.text().starts_with("/subscriptions/") => address.not_supported(errors, &[MANAGED]),
         "Managed" => {}
@@ -286,8 +286,8 @@ fn azure_disk(source: &At, _: &At, _: Owner, errors: &mut Errors) {
 }
 
 fn storage_os(source: &At, _: &At, _: Owner, errors: &mut Errors) {
-    source.field("volumeName").require_named(errors, name::dns_label);
-    source.field("volumeNamespace").named_if_set(errors, name::dns_label);
+    source.field("volumeName").require_follows(errors, name::dns_label);
+    source.field("volumeNamespace").follows_if_set(errors, name::dns_label);
     secret_name(source, errors);
 }
 
@@ -297,21 +297,17 @@ fn csi(source: &At, _: &At, _: Owner, errors: &mut Errors) {
         if driver.text().len() > 63 {
             driver.too_long(errors, 63);
         }
-        driver.named(errors, |driver| name::dns_subdomain(&driver.to_lowercase()));
+        driver.follows(errors, |driver| name::dns_subdomain(&driver.to_lowercase()));
     }
     let secret = source.field("nodePublishSecretRef");
     if secret.is_set() && secret.field("name").require(errors) {
-        for message in name::dns_subdomain(secret.field("name").text()) {
-            source.field("name").invalid_value(errors, secret.field("name").text(), message);
-        }
+        source.field("name").text_follows(errors, secret.field("name").text(), name::dns_subdomain);
     }
 }
 
 fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
     let template = source.field("volumeClaimTemplate");
-    if !template.is_set() {
-        template.required(errors, "");
-    } else {
+    if template.require_set(errors) {
         claim_template(&template, errors);
     }
     let name = volume.field("name");
@@ -326,14 +322,13 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
 /// A template of a claim has labels and annotations and no other metadata.
 fn claim_template(template: &At, errors: &mut Errors) {
     let metadata = template.field("metadata");
-    label_selector::labels(&metadata.field("labels"), errors);
+    metadata.field("labels").labels(errors);
     for (field, value) in metadata.entries() {
         if !matches!(field, "labels" | "annotations") && !value.is_empty() {
-            errors.push(Error::forbidden(&metadata.path().child(field), "cannot be set"));
+            metadata.field(field).forbidden(errors, "cannot be set");
         }
     }
-    let spec = template.field("spec");
-    volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
+    volume_claim::validate_spec(&template.field("spec"), errors);
 }
 
 fn image(source: &At, _: &At, owner: Owner, errors: &mut Errors) {

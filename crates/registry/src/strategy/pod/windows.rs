@@ -45,7 +45,7 @@ pub(super) fn validate_system(spec: &At, errors: &mut Errors) {
     match system.field("name").text() {
         "linux" => linux(spec, errors),
         "windows" => windows(spec, errors),
-        other => errors.push(object::field::Error::not_supported(&system.path(), other, &["linux", "windows"])),
+        other => system.not_supported_value(errors, other, &["linux", "windows"]),
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn validate_options(options: &At, errors: &mut Errors) {
     }
     let (spec_name, spec) = (options.field("gmsaCredentialSpecName"), options.field("gmsaCredentialSpec"));
     if spec_name.is_set() {
-        spec_name.named(errors, name::dns_subdomain);
+        spec_name.follows(errors, name::dns_subdomain);
     }
     match spec.text().len() {
         0 if spec.is_set() => spec.invalid(errors, "gmsaCredentialSpec cannot be an empty string"),
