@@ -1,6 +1,6 @@
 //! Addresses and subnets in objects: what is one, what is one badly written, and where an address can lead.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::rule::Rule;
 use object::Value;
 use object::field::Errors;
@@ -106,7 +106,7 @@ pub fn is_dual_stack<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
 }
 
 /// An address that traffic can be sent to.
-pub fn reachable(place: &At, errors: &mut Errors) {
+pub fn reachable(place: &Place, errors: &mut Errors) {
     let text = place.text();
     let Some(address) = parse(text) else {
         place.invalid(errors, "must be a valid IP address");
@@ -127,13 +127,13 @@ pub fn reachable(place: &At, errors: &mut Errors) {
 }
 
 /// Checks the addresses or subnets of a list. What the old object had is accepted, whatever it is.
-pub fn each_in(place: &At, field: &str, old: Option<&[Value]>, rule: Rule, errors: &mut Errors) {
+pub fn each_in(place: &Place, field: &str, old: Option<&[Value]>, rule: Rule, errors: &mut Errors) {
     let kept = |value| old.is_some_and(|old| old.contains(value));
     place.field(field).items().filter(|item| !kept(item.value())).for_each(|item| item.follows(errors, rule));
 }
 
 /// A warning of an address that is good and not written the usual way.
-pub fn warning(place: &At) -> Option<String> {
+pub fn warning(place: &Place) -> Option<String> {
     let text = place.text();
     let address = parse(text)?;
     if text.parse::<IpAddr>().is_err() || is_mapped(text) {
@@ -147,7 +147,7 @@ pub fn warning(place: &At) -> Option<String> {
 }
 
 /// Warnings of a subnet that is good and not written the usual way.
-pub fn subnet_warnings(place: &At) -> Vec<String> {
+pub fn subnet_warnings(place: &Place) -> Vec<String> {
     let text = place.text();
     let Some((address, length)) = parse_subnet(text) else { return Vec::new() };
     let canonical = format!("{}/{length}", network(address, length));
@@ -208,21 +208,21 @@ mod tests {
             ("224.0.0.9", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
         ] {
             let (value, mut errors) = (json!(text), Errors::new());
-            reachable(&At::named(&value, "ip"), &mut errors);
+            reachable(&Place::named(&value, "ip"), &mut errors);
             assert_eq!(errors[0].to_string(), format!("ip: Invalid value: {text:?}: {message}"));
         }
     }
 
     #[test]
     fn odd_spellings_are_warned_of() {
-        let warning = |text: &str| warning(&At::named(&json!(text), "ip"));
+        let warning = |text: &str| warning(&Place::named(&json!(text), "ip"));
         assert_eq!(warning("10.0.0.1"), None);
         assert_eq!(
             warning("010.0.0.1").unwrap(),
             "ip: non-standard IP address \"010.0.0.1\" is invalid: use \"10.0.0.1\""
         );
         assert_eq!(
-            subnet_warnings(&At::named(&json!("10.0.0.1/8"), "ip")),
+            subnet_warnings(&Place::named(&json!("10.0.0.1/8"), "ip")),
             [
                 "ip: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)"
             ]

@@ -1,6 +1,6 @@
 //! Admission policies and their bindings. Whether expressions can be compiled is checked where they are compiled.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::webhook::{
     ADMISSION, FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, default_matching, validate_conditions,
     validate_rule, validate_selectors,
@@ -41,7 +41,7 @@ fn default_resources(spec: &mut Value, field: &str) {
 }
 
 /// What both kinds of policies have.
-fn validate_policy(spec: &At, errors: &mut Errors) {
+fn validate_policy(spec: &Place, errors: &mut Errors) {
     spec.field("failurePolicy").require_one_of(errors, &FAILURE_POLICIES);
     let kind = spec.field("paramKind");
     if kind.is_set() {
@@ -65,7 +65,7 @@ fn validate_policy(spec: &At, errors: &mut Errors) {
 }
 
 /// Something other than blanks.
-fn required_text(place: &At, detail: &str, errors: &mut Errors) -> bool {
+fn required_text(place: &Place, detail: &str, errors: &mut Errors) -> bool {
     let given = !place.text().trim().is_empty();
     if !given {
         place.required(errors, detail);
@@ -79,7 +79,7 @@ fn is_identifier(text: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-fn validate_param_kind(kind: &At, errors: &mut Errors) {
+fn validate_param_kind(kind: &Place, errors: &mut Errors) {
     let version = kind.field("apiVersion");
     if version.require(errors) {
         let (group, number) = version.text().split_once('/').unwrap_or(("", version.text()));
@@ -101,7 +101,7 @@ fn validate_param_kind(kind: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_resources(resources: &At, errors: &mut Errors) {
+fn validate_resources(resources: &Place, errors: &mut Errors) {
     resources.field("matchPolicy").require_one_of(errors, &MATCH_POLICIES);
     validate_selectors(resources, errors);
     for rule in resources.field("resourceRules").items().chain(resources.field("excludeResourceRules").items()) {
@@ -112,7 +112,7 @@ fn validate_resources(resources: &At, errors: &mut Errors) {
 }
 
 fn validate_validating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_policy(&spec, errors);
     let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
@@ -146,7 +146,7 @@ fn validate_validating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_mutating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_policy(&spec, errors);
     validate_mutating_operations(&spec.field("matchConstraints"), errors);
     spec.field("mutations").require_because(errors, "mutations must contain at least one item");
@@ -174,7 +174,7 @@ fn validate_mutating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     spec.field("reinvocationPolicy").require_one_of(errors, &REINVOCATION_POLICIES);
 }
 
-fn validate_mutating_operations(resources: &At, errors: &mut Errors) {
+fn validate_mutating_operations(resources: &Place, errors: &mut Errors) {
     let operations = resources.descend(&["resourceRules", "operations"]);
     for operation in resources.field("resourceRules").values().iter().flat_map(|rule| rule.items("operations")) {
         operations.with(operation).one_of(errors, &MUTATING_OPERATIONS);
@@ -182,7 +182,7 @@ fn validate_mutating_operations(resources: &At, errors: &mut Errors) {
 }
 
 /// What both kinds of bindings have.
-fn validate_binding(spec: &At, errors: &mut Errors) {
+fn validate_binding(spec: &Place, errors: &mut Errors) {
     spec.field("policyName").require_follows(errors, name::dns_subdomain);
     let parameters = spec.field("paramRef");
     if parameters.is_set() {
@@ -206,7 +206,7 @@ fn validate_binding(spec: &At, errors: &mut Errors) {
 }
 
 fn validate_validating_binding(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_binding(&spec, errors);
     let actions = spec.field("validationActions");
     spec.field("validationActions").items().for_each(|action| action.one_of(errors, &["Audit", "Deny", "Warn"]));
@@ -220,7 +220,7 @@ fn validate_validating_binding(new: &Value, _old: Option<&Value>, errors: &mut E
 }
 
 fn validate_mutating_binding(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_binding(&spec, errors);
     validate_mutating_operations(&spec.field("matchResources"), errors);
 }

@@ -1,6 +1,6 @@
 //! APIServices: which server answers for a group and version.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::webhook::default_client;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -31,7 +31,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let root = At::object(new);
+    let root = Place::object(new);
     let spec = root.field("spec");
     let (name, group, version) = (root.descend(&["metadata", "name"]), spec.field("group"), spec.field("version"));
     let expected = format!("{}.{}", version.text(), group.text());
@@ -75,7 +75,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    for condition in At::field_of(new, "status").field("conditions").items() {
+    for condition in Place::field_of(new, "status").field("conditions").items() {
         condition.field("status").one_of(errors, &["True", "False", "Unknown"]);
     }
 }

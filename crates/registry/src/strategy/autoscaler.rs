@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers. The older version is judged by what it becomes in the newer one.
 
 use crate::convert::autoscaler_to_newer;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::quantity;
 use crate::strategy::{PLAIN, Strategy, resource_name};
 use object::field::Errors;
@@ -57,7 +57,7 @@ fn validate_older(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
     let lowest = i64::from(!old.is_some_and(|old| old.path(&["spec", "minReplicas"]) == 0));
     if min.number().is_some_and(|min| min < lowest) {
@@ -93,7 +93,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_reference(reference: &At, check_version: bool, needs_group: bool, errors: &mut Errors) {
+fn validate_reference(reference: &Place, check_version: bool, needs_group: bool, errors: &mut Errors) {
     reference.field("kind").require_follows(errors, name::path_segment);
     reference.field("name").require_follows(errors, name::path_segment);
     let version = reference.field("apiVersion");
@@ -107,7 +107,7 @@ fn validate_reference(reference: &At, check_version: bool, needs_group: bool, er
     version.invalid_value(errors, text, detail);
 }
 
-fn validate_rules(rules: &At, errors: &mut Errors) {
+fn validate_rules(rules: &Place, errors: &mut Errors) {
     let window = rules.field("stabilizationWindowSeconds");
     match window.number() {
         Some(..0) => window.invalid(errors, "must be greater than or equal to zero"),
@@ -166,7 +166,7 @@ const SOURCES: [Source; 5] = [
     ),
 ];
 
-fn validate_metric(metric: &At, errors: &mut Errors) {
+fn validate_metric(metric: &Place, errors: &mut Errors) {
     let kind = metric.field("type");
     if kind.is_empty() {
         kind.required(errors, "must specify a metric source type");
@@ -194,7 +194,7 @@ fn validate_metric(metric: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_source(source: &At, field: &str, errors: &mut Errors) {
+fn validate_source(source: &Place, field: &str, errors: &mut Errors) {
     let Some((_, _, ways, missing, both)) = SOURCES.iter().find(|(_, name, ..)| *name == field) else { return };
     if field == "object" {
         validate_reference(&source.field("describedObject"), true, false, errors);
@@ -221,7 +221,7 @@ fn validate_source(source: &At, field: &str, errors: &mut Errors) {
     }
 }
 
-fn validate_target(target: &At, errors: &mut Errors) {
+fn validate_target(target: &Place, errors: &mut Errors) {
     let kind = target.field("type");
     kind.require_because(errors, "must specify a metric target type");
     if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
@@ -238,7 +238,7 @@ fn validate_target(target: &At, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     ["currentReplicas", "desiredReplicas"].iter().for_each(|field| status.field(field).not_negative(errors));
 }
 

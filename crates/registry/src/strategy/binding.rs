@@ -1,6 +1,6 @@
 //! Bindings: a pod is told its node.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy};
 use object::Value;
 use object::field::Errors;
@@ -9,7 +9,7 @@ pub const STRATEGY: Strategy = Strategy { validate: Some(validate), ..PLAIN };
 
 /// Everything that is wrong with a binding; also for the subresource of pods.
 pub fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let target = At::field_of(new, "target");
+    let target = Place::field_of(new, "target");
     let kind = target.field("kind");
     if !matches!(kind.text(), "" | "Node") {
         kind.not_supported_value(errors, kind.text(), &["Node", "<empty>"]);

@@ -1,7 +1,7 @@
 //! CertificateSigningRequests. Who asks is for the server to say; whether the request and the certificate are what they
 //! claim to be is for the signer.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -83,7 +83,7 @@ fn validate_approval(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn validate_request(request: &Value, errors: &mut Errors) {
-    let spec = At::field_of(request, "spec");
+    let spec = Place::field_of(request, "spec");
     let encoded = spec.field("request");
     let text = base64::decode(encoded.text()).unwrap_or_default();
     if !String::from_utf8_lossy(&text).contains("-----BEGIN CERTIFICATE REQUEST-----") {
@@ -105,7 +105,7 @@ fn validate_request(request: &Value, errors: &mut Errors) {
 }
 
 /// A domain and a name below it.
-fn validate_signer(signer: &At, errors: &mut Errors) {
+fn validate_signer(signer: &Place, errors: &mut Errors) {
     if !signer.require(errors) {
         return;
     }
@@ -135,7 +135,7 @@ fn of_type<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
 
 fn validate_change(new: &Value, old: &Value, part: Part, errors: &mut Errors) {
     validate_conditions(new, errors);
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     let conditions = status.field("conditions");
     for kind in ["Approved", "Denied", "Failed"] {
         let (now, was) = (of_type(new, kind), of_type(old, kind));
@@ -163,7 +163,7 @@ fn validate_change(new: &Value, old: &Value, part: Part, errors: &mut Errors) {
 }
 
 fn validate_conditions(request: &Value, errors: &mut Errors) {
-    let status = At::field_of(request, "status");
+    let status = Place::field_of(request, "status");
     for condition in status.field("conditions").items() {
         condition.field("type").require(errors);
         let decided = matches!(condition.field("type").text(), "Approved" | "Denied" | "Failed");

@@ -1,6 +1,6 @@
 //! ConfigMaps, and what they share with Secrets: keys that become file names, a limit, and being sealed.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -16,7 +16,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     if let Some(old) = old {
         validate_sealed(new, old, &["data", "binaryData"], errors);
     }
-    let map = At::object(new);
+    let map = Place::object(new);
     let mut bytes = 0;
     for (key, value) in map.field("data").entries() {
         validate_key(key, &value, errors);
@@ -35,7 +35,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-pub fn validate_key(key: &str, value: &At, errors: &mut Errors) {
+pub fn validate_key(key: &str, value: &Place, errors: &mut Errors) {
     value.text_follows(errors, key, name::config_map_key);
 }
 
@@ -46,7 +46,7 @@ pub fn validate_sealed(new: &Value, old: &Value, fields: &[&str], errors: &mut E
     }
     let unsealed = Some("immutable").filter(|_| !new.flag("immutable"));
     let changed = fields.iter().copied().filter(|field| !same(new.at(field), old.at(field)));
-    unsealed.into_iter().chain(changed).for_each(|field| At::field_of(new, field).forbidden(errors, SEALED));
+    unsealed.into_iter().chain(changed).for_each(|field| Place::field_of(new, field).forbidden(errors, SEALED));
 }
 
 /// The size of what the text encodes.

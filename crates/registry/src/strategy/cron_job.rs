@@ -1,6 +1,6 @@
 //! Cron jobs.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, job, workload};
 use object::cron::Schedule;
 use object::field::Errors;
@@ -32,7 +32,7 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     let old_spec = old.map(|old| old.at("spec"));
     validate_schedule(&spec, old_spec, errors);
@@ -58,7 +58,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_schedule(spec: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_schedule(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
     let schedule = spec.field("schedule");
     if !schedule.require(errors) {
         return;
@@ -78,7 +78,7 @@ fn validate_schedule(spec: &At, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_zone(zone: &At, errors: &mut Errors) {
+fn validate_zone(zone: &Place, errors: &mut Errors) {
     let name = zone.text();
     if name.is_empty() {
         zone.invalid(errors, "timeZone must be nil or non-empty string");
@@ -92,7 +92,7 @@ fn validate_zone(zone: &At, errors: &mut Errors) {
 
 fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     if old.is_none() {
         warnings.extend(workload::name_warning(new));

@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions: names, and how versions convert. What is in a version has rules of its own, in
 //! [`super::custom_resource_version`]; whether names collide and the conditions are a controller's to say.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Strategy, custom_resource_version, webhook};
 use object::field::Errors;
@@ -55,7 +55,7 @@ fn prepare(new: &mut Value, _old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let definition = At::object(new);
+    let definition = Place::object(new);
     let spec = definition.field("spec");
     let name = definition.descend(&["metadata", "name"]);
     if old.is_none()
@@ -78,7 +78,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_spec(spec: &At, errors: &mut Errors) {
+fn validate_spec(spec: &Place, errors: &mut Errors) {
     let group = spec.field("group");
     if group.require(errors) {
         validate_joined(&group, name::dns_subdomain, errors);
@@ -114,14 +114,14 @@ fn validate_spec(spec: &At, errors: &mut Errors) {
 }
 
 /// All that is wrong, as one message.
-fn validate_joined(place: &At, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+fn validate_joined(place: &Place, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = rule(place.text());
     if !wrong.is_empty() {
         place.invalid_value(errors, place.text(), wrong.join(","));
     }
 }
 
-fn validate_names(names: &At, errors: &mut Errors) {
+fn validate_names(names: &Place, errors: &mut Errors) {
     for field in ["plural", "singular"].map(|field| names.field(field)).into_iter().filter(|field| !field.is_empty()) {
         validate_joined(&field, name::dns_1035_label, errors);
     }
@@ -140,12 +140,12 @@ fn validate_names(names: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_conversion(conversion: &At, errors: &mut Errors) {
+fn validate_conversion(conversion: &Place, errors: &mut Errors) {
     if !conversion.is_set() {
         return;
     }
     conversion.field("strategy").require_one_of(errors, &["None", "Webhook"]);
-    let hook = conversion.value().at("webhook");
+    let hook = conversion.field("webhook").value();
     let config = conversion.field("webhookClientConfig").with(hook.at("clientConfig"));
     let versions = conversion.field("conversionReviewVersions").with(hook.at("conversionReviewVersions"));
     if conversion.field("strategy").text() == "Webhook" {
@@ -164,7 +164,7 @@ fn validate_conversion(conversion: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_stored_versions(definition: &At, errors: &mut Errors) {
+fn validate_stored_versions(definition: &Place, errors: &mut Errors) {
     let stored = definition.descend(&["status", "storedVersions"]);
     let status = definition.field("status");
     if stored.is_empty() {
@@ -190,7 +190,7 @@ fn validate_stored_versions(definition: &At, errors: &mut Errors) {
 }
 
 /// The groups of Kubernetes itself are not for everybody.
-fn validate_approval(definition: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_approval(definition: &Place, old: Option<&Value>, errors: &mut Errors) {
     let group = definition.value().at("spec").text("group");
     let is_protected =
         ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
@@ -211,7 +211,7 @@ fn validate_approval(definition: &At, old: Option<&Value>, errors: &mut Errors) 
     }
 }
 
-fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let before = old.at("spec");
     let conditions = old.at("status").items("conditions");
     let established = conditions
@@ -225,7 +225,7 @@ fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    validate_names(&At::object(new).descend(&["status", "acceptedNames"]), errors);
+    validate_names(&Place::object(new).descend(&["status", "acceptedNames"]), errors);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! only under `allOf`, `anyOf`, `oneOf` or `not`, which may narrow what the skeleton allows. Expressions are checked where
 //! they are compiled.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::is_empty;
 use object::field::Errors;
 use object::{Value, View, json};
@@ -37,7 +37,7 @@ enum Level {
 }
 
 /// Everything that is wrong with a schema; one that is not there is somebody else's mistake.
-pub fn validate(schema: &At, errors: &mut Errors) {
+pub fn validate(schema: &Place, errors: &mut Errors) {
     if !schema.is_set() {
         return;
     }
@@ -52,7 +52,7 @@ pub fn validate(schema: &At, errors: &mut Errors) {
 }
 
 /// The schemas below one, with the place they stand at in the skeleton.
-fn each_child(schema: &At, mut visit: impl FnMut(&At, Level)) {
+fn each_child(schema: &Place, mut visit: impl FnMut(&Place, Level)) {
     let (items, additional) = (schema.field("items"), schema.field("additionalProperties"));
     if items.value().is_object() {
         visit(&items, Level::Item);
@@ -64,7 +64,7 @@ fn each_child(schema: &At, mut visit: impl FnMut(&At, Level)) {
 }
 
 /// The schemas that a value has to match as well, or may match.
-fn each_nested(schema: &At, mut visit: impl FnMut(&At)) {
+fn each_nested(schema: &Place, mut visit: impl FnMut(&Place)) {
     NESTED_LISTS.iter().for_each(|list| schema.field(list).items().for_each(|nested| visit(&nested)));
     let not = schema.field("not");
     if not.value().is_object() {
@@ -72,7 +72,7 @@ fn each_nested(schema: &At, mut visit: impl FnMut(&At)) {
     }
 }
 
-fn validate_skeleton(schema: &At, level: Level, errors: &mut Errors) {
+fn validate_skeleton(schema: &Place, level: Level, errors: &mut Errors) {
     let kind = schema.field("type");
     if kind.text() == "array" && !schema.field("items").is_set() {
         schema.field("items").required(errors, "must be specified");
@@ -120,7 +120,7 @@ fn validate_skeleton(schema: &At, level: Level, errors: &mut Errors) {
 }
 
 /// What is not said is missing; what is said is wrong.
-fn must_be(place: &At, detail: &str, errors: &mut Errors) {
+fn must_be(place: &Place, detail: &str, errors: &mut Errors) {
     match place.is_empty() {
         true => place.required(errors, detail),
         false => place.invalid(errors, detail),
@@ -128,7 +128,7 @@ fn must_be(place: &At, detail: &str, errors: &mut Errors) {
 }
 
 /// What every object has: its version, kind and metadata.
-fn validate_identity(schema: &At, level: Level, errors: &mut Errors) {
+fn validate_identity(schema: &Place, level: Level, errors: &mut Errors) {
     let properties = schema.field("properties");
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
         let property = properties.key(name);
@@ -154,9 +154,10 @@ fn validate_identity(schema: &At, level: Level, errors: &mut Errors) {
 }
 
 /// The one place where types may be narrowed: a number or a text.
-fn is_int_or_string(schema: &At, narrowing: &At) -> bool {
+fn is_int_or_string(schema: &Place, narrowing: &Place) -> bool {
     let both = json!([{ "type": "integer" }, { "type": "string" }]);
-    let of_schema = schema.value().at("anyOf") == &both && schema.field("anyOf").values().contains(narrowing.value());
+    let of_schema =
+        schema.field("anyOf").value() == &both && schema.field("anyOf").values().contains(narrowing.value());
     let of_first = schema
         .field("allOf")
         .values()
@@ -165,7 +166,7 @@ fn is_int_or_string(schema: &At, narrowing: &At) -> bool {
     of_schema || of_first
 }
 
-fn validate_narrowing(narrowing: &At, skeleton: &At, errors: &mut Errors) {
+fn validate_narrowing(narrowing: &Place, skeleton: &Place, errors: &mut Errors) {
     for (field, detail) in ONLY_IN_SKELETON {
         let value = narrowing.field(field);
         if !value.is_empty() && value.value().as_bool() != Some(false) {
@@ -197,7 +198,7 @@ fn validate_narrowing(narrowing: &At, skeleton: &At, errors: &mut Errors) {
 }
 
 /// What holds for every schema, wherever it stands.
-fn validate_schema(schema: &At, level: Level, errors: &mut Errors) {
+fn validate_schema(schema: &Place, level: Level, errors: &mut Errors) {
     let kind = schema.field("type");
     if kind.text() == "null" {
         let detail = "type cannot be set to null, use nullable as an alternative";
@@ -241,7 +242,7 @@ fn validate_schema(schema: &At, level: Level, errors: &mut Errors) {
 }
 
 /// How lists and maps are merged has to fit what they are.
-fn validate_merging(schema: &At, errors: &mut Errors) {
+fn validate_merging(schema: &Place, errors: &mut Errors) {
     let kind = schema.field("type");
     let merging = [
         ("x-kubernetes-map-type", "object", &["atomic", "granular"][..]),
@@ -286,7 +287,7 @@ fn validate_merging(schema: &At, errors: &mut Errors) {
 }
 
 /// A field that objects can be selected by: one value, outside of metadata.
-pub fn validate_selectable(path: &At, schema: &Value, errors: &mut Errors) {
+pub fn validate_selectable(path: &Place, schema: &Value, errors: &mut Errors) {
     let steps: Vec<&str> = path.text().trim_start_matches('.').split('.').collect();
     let found = steps.iter().fold(schema, |schema, step| schema.at("properties").at(step));
     if steps.first() == Some(&"metadata") {
@@ -309,7 +310,7 @@ mod tests {
 
     fn messages(schema: &Value) -> Vec<String> {
         let mut errors = Errors::new();
-        validate(&At::named(schema, "s"), &mut errors);
+        validate(&Place::named(schema, "s"), &mut errors);
         errors.iter().map(ToString::to_string).collect()
     }
 

@@ -1,7 +1,7 @@
 //! A version of a custom resource: its schema, subresources, columns and selectable fields.
 
-use crate::strategy::at::At;
 use crate::strategy::custom_resource_schema;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use object::View;
 use object::field::Errors;
@@ -21,12 +21,12 @@ const PER_VERSION: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-pub fn validate(spec: &At, version: &At, errors: &mut Errors) {
+pub fn validate(spec: &Place, version: &Place, errors: &mut Errors) {
     validate_deprecation(version, errors);
     validate_parts(spec, version, errors);
 }
 
-fn validate_deprecation(version: &At, errors: &mut Errors) {
+fn validate_deprecation(version: &Place, errors: &mut Errors) {
     let warning = version.field("deprecationWarning");
     if !warning.is_set() {
         return;
@@ -48,7 +48,7 @@ fn validate_deprecation(version: &At, errors: &mut Errors) {
 }
 
 /// The schema, subresources, columns and selectable fields of a version.
-fn validate_parts(spec: &At, version: &At, errors: &mut Errors) {
+fn validate_parts(spec: &Place, version: &Place, errors: &mut Errors) {
     let [schema, subresources, columns, selectable] = PER_VERSION.map(|(field, shared)| {
         let own = version.field(field);
         let all_agree = spec.field("versions").values().iter().all(|other| same(other.at(field), own.value()));
@@ -63,7 +63,7 @@ fn validate_parts(spec: &At, version: &At, errors: &mut Errors) {
     for field in selectable.items() {
         let path = field.field("jsonPath");
         if path.require(errors) && schema_is_good {
-            custom_resource_schema::validate_selectable(&path, schema.value().at("openAPIV3Schema"), errors);
+            custom_resource_schema::validate_selectable(&path, schema.field("openAPIV3Schema").value(), errors);
         }
         if seen.contains(&path.text()) {
             path.duplicate(errors, path.text());
@@ -80,7 +80,7 @@ const SCALE_PATHS: [(&str, &[&str], &str); 3] = [
     ("labelSelectorPath", &[".spec.", ".status."], "should be a json path under either .spec or .status"),
 ];
 
-fn validate_scale(subresources: &At, errors: &mut Errors) {
+fn validate_scale(subresources: &Place, errors: &mut Errors) {
     let scale = subresources.field("scale");
     if !scale.is_set() {
         return;
@@ -99,7 +99,7 @@ fn validate_scale(subresources: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_column(column: &At, errors: &mut Errors) {
+fn validate_column(column: &Place, errors: &mut Errors) {
     column.field("name").require(errors);
     let (kind, format) = (column.field("type"), column.field("format"));
     let one_of = |words: &[&str]| format!("must be one of {}", words.join(","));

@@ -1,6 +1,6 @@
 //! Daemon sets.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::workload::{self, MISMATCH, Words};
 use crate::strategy::{PLAIN, Strategy, label_selector, pod};
@@ -58,7 +58,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     if let Some(old) = old {
         spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
@@ -79,7 +79,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     spec.field("revisionHistoryLimit").not_negative(errors);
 }
 
-fn validate_strategy(strategy: &At, errors: &mut Errors) {
+fn validate_strategy(strategy: &Place, errors: &mut Errors) {
     let update = strategy.field("rollingUpdate");
     match strategy.field("type").text() {
         "OnDelete" => return,
@@ -111,6 +111,6 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         "numberUnavailable",
         "collisionCount",
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &[], errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &[], errors);
     workload::validate_collisions(new, old, errors);
 }

@@ -1,6 +1,6 @@
 //! Deployments.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, pod};
 use object::field::Errors;
@@ -43,7 +43,7 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     spec.field("replicas").not_negative(errors);
     workload::validate_selector(&spec, &WORDS, errors);
@@ -61,7 +61,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_strategy(strategy: &At, errors: &mut Errors) {
+fn validate_strategy(strategy: &Place, errors: &mut Errors) {
     let update = strategy.field("rollingUpdate");
     match strategy.field("type").text() {
         "Recreate" if update.is_set() => {
@@ -99,6 +99,6 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         ("availableReplicas", "replicas", TOO_MANY),
         ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &PARTS, errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &PARTS, errors);
     workload::validate_collisions(new, old, errors);
 }

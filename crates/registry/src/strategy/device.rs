@@ -1,7 +1,7 @@
 //! Devices that are asked for: DeviceClasses, ResourceClaims and the templates of claims. Whether selectors can be
 //! compiled is checked where they are compiled.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::volume::validate_driver_name;
 use crate::strategy::{PLAIN, Strategy, node_selector, resource_name};
@@ -48,7 +48,7 @@ fn default_request(request: &mut Value) {
 }
 
 fn validate_class(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_selectors(&spec, errors);
     spec.field("config").at_most(errors, MAX_ITEMS);
     spec.field("config").items().for_each(|config| validate_configuration(&config, errors));
@@ -58,7 +58,7 @@ fn validate_class(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_selectors(place: &At, errors: &mut Errors) {
+fn validate_selectors(place: &Place, errors: &mut Errors) {
     place.field("selectors").at_most(errors, MAX_ITEMS);
     for selector in place.field("selectors").items() {
         let cel = selector.field("cel");
@@ -69,7 +69,7 @@ fn validate_selectors(place: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_configuration(config: &At, errors: &mut Errors) {
+fn validate_configuration(config: &Place, errors: &mut Errors) {
     let opaque = config.field("opaque");
     if !opaque.is_set() {
         opaque.required(errors, "");
@@ -87,7 +87,7 @@ fn validate_configuration(config: &At, errors: &mut Errors) {
 }
 
 fn validate_claim(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     match old {
         Some(old) => spec.unchanged(errors, old.at("spec")),
         None => validate_devices(&spec.field("devices"), errors),
@@ -95,7 +95,7 @@ fn validate_claim(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_template(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     if let Some(old) = old {
         spec.unchanged(errors, old.at("spec"));
         return;
@@ -109,7 +109,7 @@ fn validate_template(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_devices(&spec.descend(&["spec", "devices"]), errors);
 }
 
-fn validate_devices(devices: &At, errors: &mut Errors) {
+fn validate_devices(devices: &Place, errors: &mut Errors) {
     for field in ["requests", "constraints", "config"] {
         devices.field(field).at_most(errors, MAX_ITEMS);
     }
@@ -130,7 +130,7 @@ fn validate_devices(devices: &At, errors: &mut Errors) {
 }
 
 /// A name that says whose it is.
-fn validate_attribute(attribute: &At, errors: &mut Errors) {
+fn validate_attribute(attribute: &Place, errors: &mut Errors) {
     validate_qualified_name(attribute.text(), attribute, errors);
     if !attribute.text().contains('/') {
         attribute.invalid(errors, "a fully qualified name must be a domain and a name separated by a slash");
@@ -138,7 +138,7 @@ fn validate_attribute(attribute: &At, errors: &mut Errors) {
 }
 
 /// A name of an attribute or a capacity: an identifier, and whose it is if it is not the driver's.
-pub fn validate_qualified_name(text: &str, place: &At, errors: &mut Errors) {
+pub fn validate_qualified_name(text: &str, place: &Place, errors: &mut Errors) {
     let (domain, id) = text.split_once('/').map_or((None, text), |(domain, id)| (Some(domain), id));
     if let Some(domain) = domain {
         match domain {
@@ -162,10 +162,10 @@ pub fn validate_qualified_name(text: &str, place: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_request(request: &At, errors: &mut Errors) {
+fn validate_request(request: &Place, errors: &mut Errors) {
     request.field("name").follows(errors, name::dns_label);
     let one = "exactly one of `exactly` or `firstAvailable` is required";
-    match (request.field("exactly").is_set(), !request.field("firstAvailable").values().is_empty()) {
+    match (request.field("exactly").is_set(), !request.field("firstAvailable").is_empty()) {
         (false, false) => request.required(errors, one),
         (true, true) => {
             let detail = format!("{one}, but multiple fields are set");
@@ -183,7 +183,7 @@ fn validate_request(request: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_exact(request: &At, errors: &mut Errors) {
+fn validate_exact(request: &Place, errors: &mut Errors) {
     request.field("deviceClassName").require_follows(errors, name::dns_subdomain);
     validate_selectors(request, errors);
     let count = request.field("count");
@@ -210,13 +210,13 @@ fn validate_exact(request: &At, errors: &mut Errors) {
 }
 
 /// Names of requests, which have to be those of the claim.
-fn validate_references(place: &At, devices: &At, errors: &mut Errors) {
+fn validate_references(place: &Place, devices: &Place, errors: &mut Errors) {
     place.field("requests").at_most(errors, MAX_ITEMS);
     place.field("requests").items().for_each(|reference| validate_reference(&reference, devices.value(), errors));
     place.field("requests").unique(errors);
 }
 
-fn validate_reference(reference: &At, devices: &Value, errors: &mut Errors) {
+fn validate_reference(reference: &Place, devices: &Value, errors: &mut Errors) {
     let (main, rest) =
         reference.text().split_once('/').map_or((reference.text(), None), |(main, sub)| (main, Some(sub)));
     let request = devices.items("requests").iter().find(|request| request.text("name") == main);
@@ -229,7 +229,7 @@ fn validate_reference(reference: &At, devices: &Value, errors: &mut Errors) {
 }
 
 fn validate_claim_status(new: &Value, old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     let (reserved, allocation) = (status.field("reservedFor"), status.field("allocation"));
     reserved.at_most(errors, MAX_CONSUMERS);
     for consumer in status.field("reservedFor").items() {
@@ -266,7 +266,7 @@ fn validate_claim_status(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Subdomains with slashes between them.
-pub fn validate_pool_name(pool: &At, errors: &mut Errors) {
+pub fn validate_pool_name(pool: &Place, errors: &mut Errors) {
     if pool.require(errors) {
         pool.shorter_than(errors, 253);
         for part in pool.text().split('/') {

@@ -1,6 +1,6 @@
 //! PodDisruptionBudgets.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, label_selector};
 use object::Value;
 use object::field::Errors;
@@ -14,7 +14,7 @@ pub const STRATEGY: Strategy = Strategy {
 };
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     if spec.field("minAvailable").is_set() && spec.field("maxUnavailable").is_set() {
         spec.invalid(errors, "minAvailable and maxUnavailable cannot be both set");
     }
@@ -26,7 +26,7 @@ fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// A number of pods, or a part of all of them.
-fn validate_number_or_percent(place: &At, errors: &mut Errors) {
+fn validate_number_or_percent(place: &Place, errors: &mut Errors) {
     let Some(text) = place.value().as_str() else { return place.not_negative(errors) };
     let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
     match digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -40,7 +40,7 @@ fn validate_number_or_percent(place: &At, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
         status.field(field).not_negative(errors);
     }

@@ -1,6 +1,6 @@
 //! Endpoints and EndpointSlices: where a service's traffic goes.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::service::PROTOCOLS;
 use crate::strategy::value::{same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, address};
@@ -39,8 +39,8 @@ fn validate_endpoints(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     if old.is_some_and(|old| same(old.at("subsets"), new.at("subsets"))) {
         return;
     }
-    for subset in At::field_of(new, "subsets").items() {
-        if subset.field("addresses").values().is_empty() && subset.field("notReadyAddresses").values().is_empty() {
+    for subset in Place::field_of(new, "subsets").items() {
+        if subset.field("addresses").is_empty() && subset.field("notReadyAddresses").is_empty() {
             subset.required(errors, "must specify `addresses` or `notReadyAddresses`");
         }
         for address in subset.field("addresses").items().chain(subset.field("notReadyAddresses").items()) {
@@ -65,7 +65,7 @@ fn validate_endpoints(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_application_protocol(port: &At, errors: &mut Errors) {
+fn validate_application_protocol(port: &Place, errors: &mut Errors) {
     let protocol = port.field("appProtocol");
     if protocol.is_set() {
         protocol.follows(errors, name::qualified_name);
@@ -82,7 +82,7 @@ fn warn_of_endpoints(new: &Value, _old: Option<&Value>) -> Vec<String> {
     if is_managed(new, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
         return warnings;
     }
-    for subset in At::field_of(new, "subsets").items() {
+    for subset in Place::field_of(new, "subsets").items() {
         for address in subset.field("addresses").items().chain(subset.field("notReadyAddresses").items()) {
             warnings.extend(address::warning(&address.field("ip")));
         }
@@ -105,7 +105,7 @@ fn prepare_slice(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate_slice(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let slice = At::object(new);
+    let slice = Place::object(new);
     slice.field("addressType").require_one_of(errors, &["FQDN", "IPv4", "IPv6"]);
     validate_slice_ports(&slice, errors);
     if !old.is_some_and(|old| same(old.at("endpoints"), new.at("endpoints"))) {
@@ -120,7 +120,7 @@ fn validate_slice(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_slice_ports(slice: &At, errors: &mut Errors) {
+fn validate_slice_ports(slice: &Place, errors: &mut Errors) {
     slice.field("ports").at_most(errors, MAX_PORTS);
     let mut seen = Vec::new();
     for port in slice.field("ports").items() {
@@ -136,7 +136,7 @@ fn validate_slice_ports(slice: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_endpoint(endpoint: &At, address_type: &str, errors: &mut Errors) {
+fn validate_endpoint(endpoint: &Place, address_type: &str, errors: &mut Errors) {
     let addresses = endpoint.field("addresses");
     addresses.require_because(errors, "must contain at least 1 address");
     addresses.at_most(errors, MAX_ADDRESSES);
@@ -176,7 +176,7 @@ fn validate_endpoint(endpoint: &At, address_type: &str, errors: &mut Errors) {
     }
 }
 
-fn validate_domain(domain: &At, errors: &mut Errors) {
+fn validate_domain(domain: &Place, errors: &mut Errors) {
     if !domain.require(errors) {
         return;
     }
@@ -197,7 +197,7 @@ fn warn_of_slice(new: &Value, old: Option<&Value>) -> Vec<String> {
     }
     let managers = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
     if !is_managed(new, "endpointslice.kubernetes.io/managed-by", &managers) {
-        for endpoint in At::field_of(new, "endpoints").items() {
+        for endpoint in Place::field_of(new, "endpoints").items() {
             warnings.extend(endpoint.field("addresses").items().filter_map(|item| address::warning(&item)));
         }
     }

@@ -1,6 +1,6 @@
 //! Events, in the core group and in their own: two versions of one kind with different names for the same fields.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -64,11 +64,11 @@ fn validate_common(event: &Value, names: &Names, errors: &mut Errors) {
         (_, true) => true,
     };
     if !matches {
-        let place = At::named(event, "involvedObject.namespace");
+        let place = Place::named(event, "involvedObject.namespace");
         place.invalid_value(errors, involved, "does not match event.namespace");
     }
     if has_time {
-        let root = At::object(event);
+        let root = Place::object(event);
         let controller = root.field(names.controller);
         controller.require(errors);
         controller.follows(errors, name::qualified_name);
@@ -77,12 +77,12 @@ fn validate_common(event: &Value, names: &Names, errors: &mut Errors) {
             place.require(errors);
             validate_length(&place, MAX_BYTES, errors);
         }
-        validate_length(&At::named(event.at(names.message), "message"), MESSAGE_MAX_BYTES, errors);
+        validate_length(&Place::named(event.at(names.message), "message"), MESSAGE_MAX_BYTES, errors);
     }
-    At::named(event, "namespace").text_follows(errors, namespace, name::dns_subdomain);
+    Place::named(event, "namespace").text_follows(errors, namespace, name::dns_subdomain);
 }
 
-fn validate_length(place: &At, max: usize, errors: &mut Errors) {
+fn validate_length(place: &Place, max: usize, errors: &mut Errors) {
     if place.text().len() > max {
         place.invalid_value(errors, "", format!("can have at most {max} characters"));
     }
@@ -90,7 +90,7 @@ fn validate_length(place: &At, max: usize, errors: &mut Errors) {
 
 fn validate_strictly(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_common(new, &EVENTS_NAMES, errors);
-    let event = At::object(new);
+    let event = Place::object(new);
     match old {
         None => {
             validate_series(new, errors);
@@ -102,7 +102,7 @@ fn validate_strictly(new: &Value, old: Option<&Value>, errors: &mut Errors) {
             for (field, shown) in DEPRECATED {
                 let place = event.field(field);
                 if !place.is_empty() && place.number() != Some(0) {
-                    At::named(place.value(), shown).invalid_value(errors, "", "needs to be unset");
+                    Place::named(place.value(), shown).invalid_value(errors, "", "needs to be unset");
                 }
             }
         }
@@ -111,14 +111,14 @@ fn validate_strictly(new: &Value, old: Option<&Value>, errors: &mut Errors) {
                 validate_series(new, errors);
             }
             for (field, shown) in IMMUTABLE {
-                At::named(new.at(field), shown).unchanged(errors, old.at(field));
+                Place::named(new.at(field), shown).unchanged(errors, old.at(field));
             }
         }
     }
 }
 
 fn validate_series(event: &Value, errors: &mut Errors) {
-    let series = At::field_of(event, "series");
+    let series = Place::field_of(event, "series");
     if series.is_set() {
         if series.field("count").int() < 2 {
             series.field("count").invalid_value(errors, "", "should be at least 2");

@@ -1,6 +1,6 @@
 //! FlowSchemas and PriorityLevelConfigurations: who waits for whom when there is too much to do.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -36,7 +36,7 @@ fn default_schema(schema: &mut Value) {
 }
 
 fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let precedence = spec.field("matchingPrecedence");
     let detail = match precedence.int() {
         ..=0 => Some("must be a positive value".to_owned()),
@@ -58,7 +58,7 @@ fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     for rule in spec.field("rules").items() {
         rule.field("subjects").require_because(errors, "subjects must contain at least one value");
         rule.field("subjects").items().for_each(|subject| validate_subject(&subject, errors));
-        if rule.field("resourceRules").values().is_empty() && rule.field("nonResourceRules").values().is_empty() {
+        if rule.field("resourceRules").is_empty() && rule.field("nonResourceRules").is_empty() {
             let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
             rule.required(errors, detail);
         }
@@ -70,7 +70,7 @@ fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
 /// Each kind of subject and the field that names one.
 const SUBJECTS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
 
-fn validate_subject(subject: &At, errors: &mut Errors) {
+fn validate_subject(subject: &Place, errors: &mut Errors) {
     let kind = subject.field("kind").text();
     let Some((_, wanted)) = SUBJECTS.iter().find(|(name, _)| *name == kind) else {
         subject.field("kind").one_of(errors, &SUBJECTS.map(|(kind, _)| kind));
@@ -98,7 +98,7 @@ fn validate_subject(subject: &At, errors: &mut Errors) {
 }
 
 /// A list that has something in it, and either names things or means everything. Returns whether it names things.
-fn validate_list(rule: &At, field: &str, missing: &str, words: &str, errors: &mut Errors) -> bool {
+fn validate_list(rule: &Place, field: &str, missing: &str, words: &str, errors: &mut Errors) -> bool {
     let list = rule.field(field);
     let everything = rule.field(field).values().iter().any(|item| item == "*");
     if list.require_because(errors, missing) && everything && rule.field(field).values().len() > 1 {
@@ -107,7 +107,7 @@ fn validate_list(rule: &At, field: &str, missing: &str, words: &str, errors: &mu
     !everything
 }
 
-fn validate_verbs(rule: &At, errors: &mut Errors) {
+fn validate_verbs(rule: &Place, errors: &mut Errors) {
     let known = |verb: &Value| verb.as_str().is_some_and(|verb| VERBS.contains(&verb));
     if validate_list(rule, "verbs", "verbs must contain at least one value", "verbs", errors)
         && !rule.field("verbs").values().iter().all(known)
@@ -117,11 +117,11 @@ fn validate_verbs(rule: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_resource_rule(rule: &At, errors: &mut Errors) {
+fn validate_resource_rule(rule: &Place, errors: &mut Errors) {
     validate_verbs(rule, errors);
     validate_list(rule, "apiGroups", "resource rules must supply at least one api group", "api groups", errors);
     validate_list(rule, "resources", "resource rules must supply at least one resource", "resources", errors);
-    if rule.field("namespaces").values().is_empty() && rule.field("clusterScope").flag() {
+    if rule.field("namespaces").is_empty() && rule.field("clusterScope").flag() {
         return;
     }
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
@@ -134,7 +134,7 @@ fn validate_resource_rule(rule: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_url_rule(rule: &At, errors: &mut Errors) {
+fn validate_url_rule(rule: &Place, errors: &mut Errors) {
     validate_verbs(rule, errors);
     let missing = "nonResourceURLs must contain at least one value";
     if !validate_list(rule, "nonResourceURLs", missing, "non-resource URLs", errors) {
@@ -176,7 +176,7 @@ fn default_level(level: &mut Value) {
 }
 
 fn validate_level(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let name = new.at("metadata").text("name");
     let kind = spec.field("type");
     if (name == EXEMPT) != (kind.text() == "Exempt") {
@@ -206,7 +206,7 @@ fn validate_level(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_shares(level: &At, errors: &mut Errors) {
+fn validate_shares(level: &Place, errors: &mut Errors) {
     let shares = level.field("nominalConcurrencyShares");
     if shares.number().is_some_and(|shares| shares < 0) {
         shares.invalid(errors, "must be a non-negative integer");
@@ -221,7 +221,7 @@ fn validate_shares(level: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_response(response: &At, errors: &mut Errors) {
+fn validate_response(response: &Place, errors: &mut Errors) {
     let queuing = response.field("queuing");
     match response.field("type").text() {
         "Reject" => queuing.forbid(errors, "must be nil if limited.limitResponse.type is not Limited"),
@@ -234,7 +234,7 @@ fn validate_response(response: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_queuing(queuing: &At, errors: &mut Errors) {
+fn validate_queuing(queuing: &Place, errors: &mut Errors) {
     for field in ["queueLengthLimit", "queues", "handSize"] {
         let number = queuing.field(field);
         if number.int() <= 0 {
@@ -258,7 +258,7 @@ fn validate_queuing(queuing: &At, errors: &mut Errors) {
 }
 
 fn validate_conditions(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     status.field("conditions").unique_by(errors, "type");
     for condition in status.field("conditions").items() {
         condition.field("type").require(errors);

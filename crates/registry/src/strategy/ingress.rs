@@ -1,6 +1,6 @@
 //! Ingresses and their classes.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, address};
 use object::field::Errors;
 use object::{Edit, Value, View, name};
@@ -22,8 +22,8 @@ const FORBIDDEN_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const FORBIDDEN_AT_THE_END: [&str; 2] = ["/..", "/."];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
-    if spec.field("rules").values().is_empty() && !spec.field("defaultBackend").is_set() {
+    let spec = Place::field_of(new, "spec");
+    if spec.field("rules").is_empty() && !spec.field("defaultBackend").is_set() {
         let detail = "either `defaultBackend` or `rules` must be specified";
         spec.invalid_value(errors, spec.value().at("rules").clone(), detail);
     }
@@ -53,7 +53,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
     let annotation = new.path(&["metadata", "annotations"]).at(CLASS_ANNOTATION);
     if old.is_none() && !annotation.is_null() && class.is_set() && annotation != class.value() {
-        let annotations = At::named(annotation, "annotations");
+        let annotations = Place::named(annotation, "annotations");
         let detail = "must match `ingressClassName` when both are specified";
         annotations.field(CLASS_ANNOTATION).invalid_value(errors, annotation.clone(), detail);
     }
@@ -76,7 +76,7 @@ fn host_name(text: &str) -> Vec<String> {
     ]
 }
 
-fn validate_path(place: &At, errors: &mut Errors) {
+fn validate_path(place: &Place, errors: &mut Errors) {
     let (kind, path) = (place.field("pathType"), place.field("path"));
     if !kind.is_set() {
         kind.required(errors, "pathType must be specified");
@@ -102,7 +102,7 @@ fn validate_path(place: &At, errors: &mut Errors) {
     validate_backend(&place.field("backend"), errors);
 }
 
-fn validate_backend(backend: &At, errors: &mut Errors) {
+fn validate_backend(backend: &Place, errors: &mut Errors) {
     match (backend.field("resource").is_set(), backend.field("service").is_set()) {
         (true, true) => backend.invalid_value(errors, "", "cannot set both resource and service backends"),
         (false, false) => backend.invalid_value(errors, "", "resource or service backend is required"),
@@ -121,7 +121,7 @@ fn validate_backend(backend: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_reference(reference: &At, errors: &mut Errors) {
+fn validate_reference(reference: &Place, errors: &mut Errors) {
     let group = reference.field("apiGroup");
     if group.is_set() {
         group.follows(errors, name::dns_subdomain);
@@ -132,7 +132,7 @@ fn validate_reference(reference: &At, errors: &mut Errors) {
 
 fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
     let kept = old.path(&["status", "loadBalancer"]).items("ingress");
-    for ingress in At::object(new).descend(&["status", "loadBalancer"]).field("ingress").items() {
+    for ingress in Place::object(new).descend(&["status", "loadBalancer"]).field("ingress").items() {
         let (ip, host) = (ingress.field("ip"), ingress.field("hostname"));
         if !kept.iter().any(|kept| kept.at("ip") == ip.value()) {
             ip.follows_if_set(errors, address::address);
@@ -160,7 +160,7 @@ fn default_class(class: &mut Value) {
 }
 
 fn validate_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let controller = spec.field("controller");
     if let Some(old) = old {
         controller.unchanged(errors, old.path(&["spec", "controller"]));

@@ -5,7 +5,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy, label_selector, pod, workload};
 use object::field::Errors;
@@ -98,7 +98,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     validate_generated(&metadata, &spec, errors);
     validate_spec(&spec, errors);
@@ -123,8 +123,8 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// Where the server makes the selector, the labels it relies on must be the job's own.
-fn validate_generated(metadata: &At, spec: &At, errors: &mut Errors) {
-    if spec.value().flag("manualSelector") || !spec.field("selector").is_set() {
+fn validate_generated(metadata: &Place, spec: &Place, errors: &mut Errors) {
+    if spec.field("manualSelector").flag() || !spec.field("selector").is_set() {
         return;
     }
     metadata.field("uid").require(errors);
@@ -148,7 +148,7 @@ fn validate_generated(metadata: &At, spec: &At, errors: &mut Errors) {
 }
 
 /// The rules of a job's spec, which its template in a cron job follows too.
-pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
+pub(super) fn validate_spec(spec: &Place, errors: &mut Errors) {
     for field in NOT_NEGATIVE {
         spec.field(field).not_negative(errors);
     }
@@ -185,7 +185,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_manager(manager: &At, errors: &mut Errors) {
+fn validate_manager(manager: &Place, errors: &mut Errors) {
     match manager.text().split_once('/') {
         None if manager.is_empty() => manager.required(errors, ""),
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
@@ -200,7 +200,7 @@ fn validate_manager(manager: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_indexed(spec: &At, errors: &mut Errors) {
+fn validate_indexed(spec: &Place, errors: &mut Errors) {
     let (completions, parallelism) = (spec.field("completions"), spec.field("parallelism"));
     let failed = spec.field("maxFailedIndexes");
     if !completions.is_set() {
@@ -233,7 +233,7 @@ fn validate_indexed(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let old_spec = old.at("spec");
     let (completions, before) = (spec.field("completions"), old_spec.at("completions"));
     if spec.field("completionMode").text() != "Indexed" {
@@ -252,7 +252,7 @@ fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
 }
 
 /// A job that is suspended and runs nothing may be told anew where to run and with how much.
-fn validate_template_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_template_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let (old_spec, status) = (old.at("spec"), old.at("status"));
     let idle = old_spec.flag("suspend")
         && status::has_condition(status, "Suspended")
@@ -306,12 +306,12 @@ fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_none() {
         warnings.extend(workload::name_warning(new));
     }
-    let object = At::object(new);
+    let object = Place::object(new);
     warn_spec(&object.field("spec"), &mut warnings);
     warnings
 }
 
-pub(super) fn warn_spec(spec: &At, warnings: &mut Vec<String>) {
+pub(super) fn warn_spec(spec: &Place, warnings: &mut Vec<String>) {
     let many = spec.field("completions").int() > MANY_COMPLETIONS
         && spec.field("parallelism").int() > PARALLELISM_MAX_FOR_MANY;
     if spec.field("completionMode").text() == "Indexed" && many {

@@ -1,19 +1,19 @@
 //! The rules of selectors over labels, wherever they appear inside objects.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::name;
 
 /// Everything that is wrong with a selector in the object form. An absent one is good; whether it must be there is for
 /// the kind to say.
-pub fn validate(selector: &At, errors: &mut Errors) {
+pub fn validate(selector: &Place, errors: &mut Errors) {
     selector.field("matchLabels").labels(errors);
     for expression in selector.field("matchExpressions").items() {
         requirement(&expression, errors);
     }
 }
 
-fn requirement(expression: &At, errors: &mut Errors) {
+fn requirement(expression: &Place, errors: &mut Errors) {
     let values = expression.field("values");
     match expression.field("operator").text() {
         "In" | "NotIn" if values.is_empty() => {
@@ -60,7 +60,7 @@ mod tests {
             (json!({ "matchLabels": { "a": "-" } }), &format!("x.matchLabels: Invalid value: \"-\": {label}")),
         ] {
             let mut errors = Errors::new();
-            validate(&At::named(&selector, "x"), &mut errors);
+            validate(&Place::named(&selector, "x"), &mut errors);
             let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(messages.join("\n"), message);
         }

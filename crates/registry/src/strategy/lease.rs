@@ -1,6 +1,6 @@
 //! Leases.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
 use object::{Value, name};
@@ -9,7 +9,7 @@ pub const STRATEGY: Strategy =
     Strategy { validate: Some(validate), unconditional_update: false, create_on_update: true, ..PLAIN };
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     spec.field("leaseDurationSeconds").positive_if_set(errors);
     spec.field("leaseTransitions").not_negative(errors);
     let strategy = spec.field("strategy");

@@ -1,6 +1,6 @@
 //! LimitRanges: smallest, largest and usual amounts, which must agree with each other.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::quantity;
 use crate::strategy::{PLAIN, Strategy, resource_name};
 use object::field::Errors;
@@ -26,7 +26,7 @@ fn default(range: &mut Value) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     for limit in spec.field("limits").items() {
         validate_type(&limit.field("type"), errors);
         validate_limit(&limit, errors);
@@ -34,7 +34,7 @@ fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     spec.field("limits").unique_by(errors, "type");
 }
 
-fn validate_type(kind: &At, errors: &mut Errors) {
+fn validate_type(kind: &Place, errors: &mut Errors) {
     let before = errors.len();
     kind.follows(errors, name::qualified_name);
     if errors.len() == before && !kind.text().contains('/') && !TYPES.contains(&kind.text()) {
@@ -42,7 +42,7 @@ fn validate_type(kind: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_limit(limit: &At, errors: &mut Errors) {
+fn validate_limit(limit: &Place, errors: &mut Errors) {
     let is_pod = limit.field("type").text() == "Pod";
     let mut names = BTreeSet::new();
     for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
@@ -79,7 +79,7 @@ const ORDER: [(&str, &str, &str, &str, [&str; 2]); 6] = [
     ("default", "max", "max", "default", ["default value", "max value"]),
 ];
 
-fn validate_amounts(limit: &At, name: &str, is_pod: bool, errors: &mut Errors) {
+fn validate_amounts(limit: &Place, name: &str, is_pod: bool, errors: &mut Errors) {
     let amount = |field: &str| -> Option<Quantity> {
         let set = limit.value().at(field).has(name) && !(is_pod && field.starts_with("default"));
         set.then(|| quantity(limit.value().at(field).at(name)))

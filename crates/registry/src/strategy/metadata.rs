@@ -1,6 +1,6 @@
 //! The rules of metadata, which are the same for every kind. Managed fields have theirs in server-side apply.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::rule::Rule;
 use object::field::Errors;
 use object::{Value, View, name};
@@ -17,7 +17,7 @@ const IMMUTABLE: [&str; 6] =
 /// The name has been generated before, if it was to be. An update of a kind that allows leaving out the resource
 /// version has been given the one of the object, so one that is still missing is missing.
 pub fn validate(metadata: &Value, namespaced: bool, name_rule: Rule, old: Option<&Value>, errors: &mut Errors) {
-    let metadata = At::named(metadata, "metadata");
+    let metadata = Place::named(metadata, "metadata");
     match old {
         Some(old) => validate_change(&metadata, old, errors),
         None => validate_identity(&metadata, namespaced, name_rule, errors),
@@ -29,7 +29,7 @@ pub fn validate(metadata: &Value, namespaced: bool, name_rule: Rule, old: Option
     validate_finalizers(&metadata, errors);
 }
 
-fn validate_identity(metadata: &At, namespaced: bool, name_rule: Rule, errors: &mut Errors) {
+fn validate_identity(metadata: &Place, namespaced: bool, name_rule: Rule, errors: &mut Errors) {
     let prefix = metadata.field("generateName");
     if !prefix.is_empty() {
         let wrong = name_rule(&without_trailing_dash(prefix.text()));
@@ -59,7 +59,7 @@ fn without_trailing_dash(prefix: &str) -> String {
     }
 }
 
-fn validate_change(metadata: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(metadata: &Place, old: &Value, errors: &mut Errors) {
     if old.has("deletionTimestamp") {
         let before = old.items("finalizers");
         let added = metadata.field("finalizers").values().iter().filter(|finalizer| !before.contains(finalizer));
@@ -87,7 +87,7 @@ fn validate_change(metadata: &At, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_annotations(annotations: &At, errors: &mut Errors) {
+fn validate_annotations(annotations: &Place, errors: &mut Errors) {
     let mut bytes = 0;
     for (key, value) in annotations.value().as_object().into_iter().flatten() {
         let wrong = name::qualified_name(&key.to_lowercase());
@@ -99,7 +99,7 @@ fn validate_annotations(annotations: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_owners(metadata: &At, errors: &mut Errors) {
+fn validate_owners(metadata: &Place, errors: &mut Errors) {
     let owners = metadata.field("ownerReferences");
     let mut controller: Option<String> = None;
     for owner in metadata.field("ownerReferences").values() {
@@ -129,7 +129,7 @@ fn validate_owners(metadata: &At, errors: &mut Errors) {
 
 const EMPTY: &str = "must not be empty";
 
-fn validate_finalizers(metadata: &At, errors: &mut Errors) {
+fn validate_finalizers(metadata: &Place, errors: &mut Errors) {
     let finalizers = metadata.field("finalizers");
     for finalizer in metadata.field("finalizers").values() {
         finalizers.with(finalizer).follows(errors, name::qualified_name);

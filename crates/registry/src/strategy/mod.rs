@@ -8,7 +8,6 @@
 pub mod address;
 pub mod admission_policy;
 pub mod api_service;
-pub mod at;
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
@@ -36,6 +35,7 @@ pub mod namespace;
 pub mod network_policy;
 pub mod node;
 pub mod node_selector;
+pub mod place;
 pub mod pod;
 pub mod pod_template;
 pub mod priority_class;

@@ -1,6 +1,6 @@
 //! Namespaces: a finalizer that holds them until they are empty, and a label with their name.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Part, Strategy};
 use object::field::Errors;
@@ -54,7 +54,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     for finalizer in spec.field("finalizers").values() {
         // Kubernetes names the list and not the item.
         validate_finalizer(&spec.field("finalizers").with(finalizer), errors);
@@ -73,10 +73,13 @@ fn prepare_finalize(new: &mut Value, old: &Value) {
 }
 
 fn validate_finalize(new: &Value, _: &Value, errors: &mut Errors) {
-    At::field_of(new, "spec").field("finalizers").items().for_each(|finalizer| validate_finalizer(&finalizer, errors));
+    Place::field_of(new, "spec")
+        .field("finalizers")
+        .items()
+        .for_each(|finalizer| validate_finalizer(&finalizer, errors));
 }
 
-fn validate_finalizer(finalizer: &At, errors: &mut Errors) {
+fn validate_finalizer(finalizer: &Place, errors: &mut Errors) {
     finalizer.follows(errors, name::qualified_name);
     if !finalizer.text().contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.text()) {
         finalizer.invalid(errors, "name is neither a standard finalizer name nor is it fully qualified");
@@ -90,7 +93,7 @@ fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
         true => ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty"),
     };
     if phase != expected {
-        At::field_of(new, "status").field("Phase").invalid_value(errors, phase, detail);
+        Place::field_of(new, "status").field("Phase").invalid_value(errors, phase, detail);
     }
 }
 

@@ -1,6 +1,6 @@
 //! NetworkPolicies.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, address, label_selector};
 use object::field::Errors;
 use object::{Edit, Value, View, json};
@@ -24,10 +24,10 @@ fn default(policy: &mut Value) {
 }
 
 /// The subnets on the other side, wherever they stand: of each block the whole, then what is left out of it.
-fn each_subnet<'v>(spec: &At<'v, '_>, mut visit: impl FnMut(&At<'v, '_>)) {
+fn each_subnet<'v>(spec: &Place<'v, '_>, mut visit: impl FnMut(&Place<'v, '_>)) {
     for (direction, peers) in DIRECTIONS {
         for rule in spec.field(direction).items() {
-            for peer in rule.field(peers).items().filter(|peer| peer.value().has("ipBlock")) {
+            for peer in rule.field(peers).items().filter(|peer| peer.field("ipBlock").is_set()) {
                 let block = peer.field("ipBlock");
                 visit(&block.field("cidr"));
                 block.field("except").items().for_each(|part| visit(&part));
@@ -37,12 +37,12 @@ fn each_subnet<'v>(spec: &At<'v, '_>, mut visit: impl FnMut(&At<'v, '_>)) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     label_selector::validate(&spec.field("podSelector"), errors);
     // What was accepted once is accepted again.
     let mut kept = Vec::new();
     if let Some(old) = old {
-        each_subnet(&At::field_of(old, "spec"), |subnet| kept.push(subnet.text()));
+        each_subnet(&Place::field_of(old, "spec"), |subnet| kept.push(subnet.text()));
     }
     for (direction, peers) in DIRECTIONS {
         for rule in spec.field(direction).items() {
@@ -57,7 +57,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_port(place: &At, errors: &mut Errors) {
+fn validate_port(place: &Place, errors: &mut Errors) {
     place.field("protocol").one_of_if_set(errors, &["TCP", "UDP", "SCTP"]);
     let (port, end) = (place.field("port"), place.field("endPort"));
     if port.is_set() {
@@ -78,7 +78,7 @@ fn validate_port(place: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_peer(peer: &At, kept: &[&str], errors: &mut Errors) {
+fn validate_peer(peer: &Place, kept: &[&str], errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"].map(|field| peer.field(field));
     selectors.iter().for_each(|selector| label_selector::validate(selector, errors));
     let selects = selectors.iter().any(|selector| selector.is_set());
@@ -95,12 +95,12 @@ fn validate_peer(peer: &At, kept: &[&str], errors: &mut Errors) {
     }
 }
 
-fn validate_block(block: &At, kept: &[&str], errors: &mut Errors) {
+fn validate_block(block: &Place, kept: &[&str], errors: &mut Errors) {
     let whole = block.field("cidr");
     if !whole.require(errors) {
         return;
     }
-    let mut check = |subnet: &At| {
+    let mut check = |subnet: &Place| {
         if !kept.contains(&subnet.text()) {
             subnet.follows(errors, address::subnet);
         }
@@ -121,7 +121,7 @@ fn validate_block(block: &At, kept: &[&str], errors: &mut Errors) {
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
-    each_subnet(&At::field_of(new, "spec"), |subnet| warnings.extend(address::subnet_warnings(subnet)));
+    each_subnet(&Place::field_of(new, "spec"), |subnet| warnings.extend(address::subnet_warnings(subnet)));
     warnings
 }
 

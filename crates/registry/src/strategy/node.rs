@@ -1,6 +1,6 @@
 //! Nodes: taints, the subnets their pods live in, and what they have to give.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy, address, resource_name};
 use object::field::{Error, Errors};
@@ -38,8 +38,8 @@ pub fn deprecated_label(key: &str) -> Option<&'static str> {
 }
 
 /// Warnings of deprecated labels in a term of a node selector.
-pub fn selector_term_warnings(term: &At) -> Vec<String> {
-    let warning = |expression: At| {
+pub fn selector_term_warnings(term: &Place) -> Vec<String> {
+    let warning = |expression: Place| {
         let key = expression.field("key");
         deprecated_label(key.text()).map(|message| format!("{key}: {} is {message}", key.text()))
     };
@@ -74,7 +74,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_subnets(&spec, errors);
     match old {
         None => {
@@ -85,7 +85,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_subnets(spec: &At, errors: &mut Errors) {
+fn validate_subnets(spec: &Place, errors: &mut Errors) {
     address::each_in(spec, "podCIDRs", None, address::subnet, errors);
     let subnets = spec.field("podCIDRs").values();
     if subnets.len() > 1 && !address::is_dual_stack(subnets.iter().filter_map(Value::as_str)) {
@@ -95,7 +95,7 @@ fn validate_subnets(spec: &At, errors: &mut Errors) {
 
 fn validate_taints(node: &Value, errors: &mut Errors) {
     // Kubernetes reports them as if they stood in the metadata.
-    let metadata = At::named(node.at("spec"), "metadata");
+    let metadata = Place::named(node.at("spec"), "metadata");
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for taint in metadata.field("taints").items() {
         taint.field("key").follows(errors, name::qualified_name);
@@ -105,7 +105,7 @@ fn validate_taints(node: &Value, errors: &mut Errors) {
             wrong => value.invalid(errors, wrong.join(";")),
         }
         taint.field("effect").require_one_of(errors, &TAINT_EFFECTS);
-        let identity = (taint.value().text("effect"), taint.value().text("key"));
+        let identity = (taint.field("effect").text(), taint.field("key").text());
         if seen.contains(&identity) {
             let detail = "taints must be unique by key and effect pair".to_owned();
             errors.push(Error { detail, ..Error::duplicate(&taint.to_path(), taint.value().clone()) });
@@ -115,7 +115,7 @@ fn validate_taints(node: &Value, errors: &mut Errors) {
 }
 
 fn validate_resources(node: &Value, errors: &mut Errors) {
-    let status = At::field_of(node, "status");
+    let status = Place::field_of(node, "status");
     for list in ["capacity", "allocatable"] {
         let list = status.field(list);
         for (name, _) in list.entries() {
@@ -127,14 +127,14 @@ fn validate_resources(node: &Value, errors: &mut Errors) {
 fn validate_change(new: &Value, old: &Value, errors: &mut Errors) {
     validate_taints(new, errors);
     validate_resources(new, errors);
-    At::field_of(new, "status").field("addresses").unique(errors);
-    let (spec, before) = (At::field_of(new, "spec"), old.at("spec"));
+    Place::field_of(new, "status").field("addresses").unique(errors);
+    let (spec, before) = (Place::field_of(new, "spec"), old.at("spec"));
     let once = [
         ("podCIDRs", "node updates may not change podCIDR except from \"\" to valid"),
         ("providerID", "node updates may not change providerID except from \"\" to valid"),
     ];
     for (field, message) in once {
-        if !At::object(before).field(field).is_empty() && !same(spec.value().at(field), before.at(field)) {
+        if !Place::object(before).field(field).is_empty() && !same(spec.field(field).value(), before.at(field)) {
             spec.field(field).forbidden(errors, message);
         }
     }
@@ -144,7 +144,7 @@ fn validate_change(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let mut warnings = Vec::new();
     if spec.field("configSource").is_set() {
         warnings.push("spec.configSource: the feature is removed".to_owned());

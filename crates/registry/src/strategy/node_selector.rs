@@ -1,22 +1,22 @@
 //! Selectors of nodes by their labels and their name.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::name;
 
 /// Everything that is wrong with a node selector.
-pub fn validate(selector: &At, errors: &mut Errors) {
+pub fn validate(selector: &Place, errors: &mut Errors) {
     selector.field("nodeSelectorTerms").require_because(errors, "must have at least one node selector term");
     selector.field("nodeSelectorTerms").items().for_each(|term| validate_term(&term, true, errors));
 }
 
 /// One term. Where it is only a preference, a value that no label can have does no harm.
-pub fn validate_term(term: &At, strict: bool, errors: &mut Errors) {
+pub fn validate_term(term: &Place, strict: bool, errors: &mut Errors) {
     term.field("matchExpressions").items().for_each(|expression| validate_expression(&expression, strict, errors));
     term.field("matchFields").items().for_each(|field| validate_field(&field, errors));
 }
 
-fn validate_expression(expression: &At, strict: bool, errors: &mut Errors) {
+fn validate_expression(expression: &Place, strict: bool, errors: &mut Errors) {
     let values = expression.field("values");
     match expression.field("operator").text() {
         "In" | "NotIn" => {
@@ -38,7 +38,7 @@ fn validate_expression(expression: &At, strict: bool, errors: &mut Errors) {
     }
 }
 
-fn validate_field(field: &At, errors: &mut Errors) {
+fn validate_field(field: &Place, errors: &mut Errors) {
     match field.field("operator").text() {
         "In" | "NotIn" if field.field("values").values().len() == 1 => {}
         "In" | "NotIn" => {
@@ -54,7 +54,7 @@ fn validate_field(field: &At, errors: &mut Errors) {
     }
 }
 
-fn not_an_operator(requirement: &At, errors: &mut Errors) {
+fn not_an_operator(requirement: &Place, errors: &mut Errors) {
     let operator = requirement.field("operator");
     operator.invalid_value(errors, operator.text(), "not a valid selector operator");
 }

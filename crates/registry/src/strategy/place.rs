@@ -12,9 +12,9 @@ use object::{Value, View};
 use std::fmt::{self, Write};
 
 #[derive(Clone, Copy, Debug)]
-pub struct At<'v, 'p> {
+pub struct Place<'v, 'p> {
     value: &'v Value,
-    parent: Option<&'p At<'v, 'p>>,
+    parent: Option<&'p Place<'v, 'p>>,
     step: Step<'v>,
 }
 
@@ -31,66 +31,66 @@ enum Step<'v> {
 const NOTHING: &Value = &Value::Null;
 
 /// The beginning of a walk.
-impl<'v> At<'v, '_> {
+impl<'v> Place<'v, '_> {
     pub fn object(object: &'v Value) -> Self {
-        At { value: object, parent: None, step: Step::Root }
+        Place { value: object, parent: None, step: Step::Root }
     }
 
     /// A field of the object itself.
     pub fn field_of(object: &'v Value, name: &'v str) -> Self {
-        At::named(object.at(name), name)
+        Place::named(object.at(name), name)
     }
 
     /// A value that messages know by this path, wherever it is.
     pub fn named(value: &'v Value, path: &'v str) -> Self {
-        At { value, parent: None, step: Step::Field(path) }
+        Place { value, parent: None, step: Step::Field(path) }
     }
 }
 
 /// Steps. A place that is not there is as good as any other: it has no value.
-impl<'v, 'p> At<'v, 'p> {
-    pub fn field<'a>(&'a self, name: &'v str) -> At<'v, 'a> {
+impl<'v, 'p> Place<'v, 'p> {
+    pub fn field<'a>(&'a self, name: &'v str) -> Place<'v, 'a> {
         self.step(self.value.at(name), Step::Field(name))
     }
 
     /// A field of fields.
-    pub fn descend<'a>(&'a self, names: &'v [&'v str]) -> At<'v, 'a> {
+    pub fn descend<'a>(&'a self, names: &'v [&'v str]) -> Place<'v, 'a> {
         self.step(self.value.path(names), Step::Fields(names))
     }
 
     /// One item of a list.
-    pub fn item<'a>(&'a self, index: usize) -> At<'v, 'a> {
+    pub fn item<'a>(&'a self, index: usize) -> Place<'v, 'a> {
         self.step(self.value.get(index).unwrap_or(NOTHING), Step::Index(index))
     }
 
     /// One entry of a map.
-    pub fn key<'a>(&'a self, key: &'v str) -> At<'v, 'a> {
+    pub fn key<'a>(&'a self, key: &'v str) -> Place<'v, 'a> {
         self.step(self.value.at(key), Step::Key(key))
     }
 
     /// The items of a list, each with its index.
-    pub fn items<'a>(&'a self) -> impl DoubleEndedIterator<Item = At<'v, 'a>> + ExactSizeIterator {
+    pub fn items<'a>(&'a self) -> impl DoubleEndedIterator<Item = Place<'v, 'a>> + ExactSizeIterator {
         self.values().iter().enumerate().map(move |(index, value)| self.step(value, Step::Index(index)))
     }
 
     /// The entries of a map, each with its key.
-    pub fn entries<'a>(&'a self) -> impl Iterator<Item = (&'v str, At<'v, 'a>)> {
+    pub fn entries<'a>(&'a self) -> impl Iterator<Item = (&'v str, Place<'v, 'a>)> {
         let entries = self.value.as_object().into_iter().flatten();
         entries.map(move |(key, value)| (key.as_str(), self.step(value, Step::Key(key))))
     }
 
     /// The same place with another value, where a message names a place that the value is not at.
-    pub fn with(&self, value: &'v Value) -> At<'v, 'p> {
-        At { value, ..*self }
+    pub fn with(&self, value: &'v Value) -> Place<'v, 'p> {
+        Place { value, ..*self }
     }
 
-    fn step<'a>(&'a self, value: &'v Value, step: Step<'v>) -> At<'v, 'a> {
-        At { value, parent: Some(self), step }
+    fn step<'a>(&'a self, value: &'v Value, step: Step<'v>) -> Place<'v, 'a> {
+        Place { value, parent: Some(self), step }
     }
 }
 
 /// What is here.
-impl<'v> At<'v, '_> {
+impl<'v> Place<'v, '_> {
     pub fn value(&self) -> &'v Value {
         self.value
     }
@@ -129,7 +129,7 @@ impl<'v> At<'v, '_> {
     }
 }
 
-impl fmt::Display for At<'_, '_> {
+impl fmt::Display for Place<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parent = self.parent.filter(|parent| !matches!(parent.step, Step::Root));
         if let Some(parent) = parent {
@@ -155,7 +155,7 @@ impl fmt::Display for At<'_, '_> {
 }
 
 /// What is wrong here.
-impl At<'_, '_> {
+impl Place<'_, '_> {
     pub fn required(&self, errors: &mut Errors, detail: impl Into<String>) {
         errors.push(Error::required(&self.to_path(), detail));
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_place_knows_its_path() {
         let object = json!({ "spec": { "list": [{ "name": "a" }], "map": { "k/x": 1 } } });
-        let root = At::object(&object);
+        let root = Place::object(&object);
         let spec = root.field("spec");
         let list = spec.field("list");
         let item = list.items().next().unwrap();
@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(item.field("name").text(), "a");
         assert_eq!(list.item(7).field("name").to_string(), "spec.list[7].name");
         assert_eq!(root.descend(&["spec", "map"]).key("k/x").to_path(), Path::new("spec.map[k/x]"));
-        assert_eq!(At::field_of(&object, "spec").descend(&["map", "k/x"]).int(), 1);
-        assert_eq!(At::named(&object, "spec.template").field("spec").to_string(), "spec.template.spec");
+        assert_eq!(Place::field_of(&object, "spec").descend(&["map", "k/x"]).int(), 1);
+        assert_eq!(Place::named(&object, "spec.template").field("spec").to_string(), "spec.template.spec");
         assert_eq!(list.with(&object).field("spec").field("list").to_string(), "spec.list.spec.list");
         assert!(spec.field("absent").field("more").is_empty());
     }

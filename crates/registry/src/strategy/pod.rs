@@ -39,7 +39,7 @@ pub(in crate::strategy) use prepare::drop_disabled;
 pub(in crate::strategy) use spec::validate_template;
 pub(in crate::strategy) use warn::template as warn_template;
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Part, Strategy};
 use object::field::Errors;
 use object::{Edit, Value, View};
@@ -123,7 +123,7 @@ pub fn validate_resize(new: &Value, old: &Value, errors: &mut Errors) {
 
 /// What must hold of a pod at all times.
 fn validate_object(pod: &Value, errors: &mut Errors) {
-    let object = At::object(pod);
+    let object = Place::object(pod);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     annotations::validate(&metadata.field("annotations"), spec.value(), errors);
     let owner = volume::Owner { name: metadata.field("name").text(), is_pod: true };
@@ -144,7 +144,7 @@ fn validate_object(pod: &Value, errors: &mut Errors) {
 }
 
 fn validate_create(pod: &Value, errors: &mut Errors) {
-    let object = At::object(pod);
+    let object = Place::object(pod);
     let spec = object.field("spec");
     if !spec.field("ephemeralContainers").is_empty() {
         spec.field("ephemeralContainers").forbidden(errors, "cannot be set on create");

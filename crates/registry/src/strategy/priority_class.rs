@@ -1,6 +1,6 @@
 //! PriorityClasses.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
 use object::{Edit, Value, View};
@@ -26,7 +26,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = At::object(new);
+    let class = Place::object(new);
     let (value, policy) = (class.field("value"), class.field("preemptionPolicy"));
     if let Some(old) = old {
         if value.int() != old.int("value").unwrap_or_default() {

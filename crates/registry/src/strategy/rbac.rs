@@ -1,6 +1,6 @@
 //! Roles and their bindings.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::{same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, label_selector};
 use object::field::Errors;
@@ -25,10 +25,10 @@ pub const CLUSTER_ROLE_BINDING: Strategy = Strategy {
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 fn validate_rules(role: &Value, namespaced: bool, errors: &mut Errors) {
-    At::field_of(role, "rules").items().for_each(|rule| validate_rule(&rule, namespaced, errors));
+    Place::field_of(role, "rules").items().for_each(|rule| validate_rule(&rule, namespaced, errors));
 }
 
-fn validate_rule(rule: &At, namespaced: bool, errors: &mut Errors) {
+fn validate_rule(rule: &Place, namespaced: bool, errors: &mut Errors) {
     rule.field("verbs").require_because(errors, "verbs must contain at least one value");
     let urls = rule.field("nonResourceURLs");
     if urls.is_empty() {
@@ -39,14 +39,14 @@ fn validate_rule(rule: &At, namespaced: bool, errors: &mut Errors) {
     if namespaced {
         urls.invalid(errors, "namespaced rules cannot apply to non-resource URLs");
     }
-    if ["apiGroups", "resources", "resourceNames"].iter().any(|field| !rule.field(field).values().is_empty()) {
+    if ["apiGroups", "resources", "resourceNames"].iter().any(|field| !rule.field(field).is_empty()) {
         urls.invalid(errors, "rules cannot apply to both regular resources and non-resource URLs");
     }
 }
 
 fn validate_cluster_role(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     validate_rules(new, false, errors);
-    let aggregation = At::field_of(new, "aggregationRule");
+    let aggregation = Place::field_of(new, "aggregationRule");
     if aggregation.is_set() {
         let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         aggregation.field("clusterRoleSelectors").require_because(errors, detail);
@@ -66,7 +66,7 @@ fn default_binding(binding: &mut Value) {
 }
 
 fn validate_binding(new: &Value, old: Option<&Value>, namespaced: bool, errors: &mut Errors) {
-    let binding = At::object(new);
+    let binding = Place::object(new);
     let role = binding.field("roleRef");
     role.field("apiGroup").one_of(errors, &[GROUP]);
     role.field("kind").one_of(errors, if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] });
@@ -77,7 +77,7 @@ fn validate_binding(new: &Value, old: Option<&Value>, namespaced: bool, errors: 
     }
 }
 
-fn validate_subject(subject: &At, namespaced: bool, errors: &mut Errors) {
+fn validate_subject(subject: &Place, namespaced: bool, errors: &mut Errors) {
     let name = subject.field("name");
     name.require(errors);
     match subject.field("kind").text() {

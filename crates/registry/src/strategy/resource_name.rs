@@ -1,6 +1,6 @@
 //! Names of what can be requested, limited and counted (`cpu`, `requests.memory`, `example.com/gpu`), and amounts of it.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::quantity;
 use object::field::Errors;
 use object::name;
@@ -47,7 +47,7 @@ pub fn is_extended(name: &str) -> bool {
 }
 
 /// The name of any resource.
-pub fn validate(name: &str, place: &At, errors: &mut Errors) -> bool {
+pub fn validate(name: &str, place: &Place, errors: &mut Errors) -> bool {
     let good = place.text_follows(errors, name, name::qualified_name);
     if good && !name.contains('/') && !is_quota(name) && name != "storage" {
         place.invalid_value(errors, name, "must be a standard resource type or fully qualified");
@@ -57,7 +57,7 @@ pub fn validate(name: &str, place: &At, errors: &mut Errors) -> bool {
 }
 
 /// The name of a resource that containers use.
-pub fn validate_container(name: &str, place: &At, errors: &mut Errors) {
+pub fn validate_container(name: &str, place: &Place, errors: &mut Errors) {
     validate(name, place, errors);
     if !name.contains('/') {
         if !COMPUTE.contains(&name) && !name.starts_with(HUGE_PAGES) {
@@ -69,7 +69,7 @@ pub fn validate_container(name: &str, place: &At, errors: &mut Errors) {
 }
 
 /// The name of a resource that a quota limits.
-pub fn validate_quota(name: &str, place: &At, errors: &mut Errors) {
+pub fn validate_quota(name: &str, place: &Place, errors: &mut Errors) {
     validate(name, place, errors);
     if !name.contains('/') && !is_quota(name) {
         place.invalid_value(errors, name, "must be a standard resource for quota");
@@ -77,7 +77,7 @@ pub fn validate_quota(name: &str, place: &At, errors: &mut Errors) {
 }
 
 /// So much of a resource.
-pub fn validate_amount(name: &str, amount: &At, errors: &mut Errors) {
+pub fn validate_amount(name: &str, amount: &Place, errors: &mut Errors) {
     let value = quantity(amount.value());
     if value.is_negative() {
         amount.invalid(errors, "must be greater than or equal to 0");

@@ -1,6 +1,6 @@
 //! ResourceQuotas: names of what is limited, amounts, and the scopes a limit applies to.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::rule::IMMUTABLE;
 use crate::strategy::{PLAIN, Strategy, resource_name};
 use object::field::Errors;
@@ -24,7 +24,7 @@ const SCOPES: [(&str, &[&str], bool); 7] = [
 const CONFLICTS: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_amounts(&spec, "hard", errors);
     validate_scopes(&spec, errors);
     validate_selector(&spec, errors);
@@ -37,11 +37,11 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     ["hard", "used"].iter().for_each(|field| validate_amounts(&status, field, errors));
 }
 
-fn validate_amounts(place: &At, field: &str, errors: &mut Errors) {
+fn validate_amounts(place: &Place, field: &str, errors: &mut Errors) {
     for (name, amount) in place.field(field).entries() {
         resource_name::validate_quota(name, &amount, errors);
         resource_name::validate_amount(name, &amount, errors);
@@ -49,7 +49,7 @@ fn validate_amounts(place: &At, field: &str, errors: &mut Errors) {
 }
 
 /// Whether a quota with this scope can limit everything it names.
-fn narrows_all(scope: &str, spec: &At) -> bool {
+fn narrows_all(scope: &str, spec: &Place) -> bool {
     let known = SCOPES.iter().find(|(name, ..)| *name == scope);
     let mut limited = spec.value().entries("hard").map(|(name, _)| name).filter(|name| resource_name::is_quota(name));
     known.is_none_or(|(_, resources, _)| limited.all(|name| resources.contains(&name)))
@@ -63,7 +63,7 @@ fn conflicts(names: &[&str]) -> usize {
     CONFLICTS.iter().filter(|pair| pair.iter().all(|scope| names.contains(scope))).count()
 }
 
-fn validate_scopes(spec: &At, errors: &mut Errors) {
+fn validate_scopes(spec: &Place, errors: &mut Errors) {
     let scopes = spec.field("scopes");
     let names: Vec<&str> = spec.field("scopes").values().iter().filter_map(Value::as_str).collect();
     for scope in &names {
@@ -77,7 +77,7 @@ fn validate_scopes(spec: &At, errors: &mut Errors) {
     (0..conflicts(&names)).for_each(|_| scopes.invalid(errors, "conflicting scopes"));
 }
 
-fn validate_selector(spec: &At, errors: &mut Errors) {
+fn validate_selector(spec: &Place, errors: &mut Errors) {
     // Kubernetes names the list and not the item.
     let list = spec.descend(&["scopeSelector", "matchExpressions"]);
     for expression in list.values().iter().map(|item| list.with(item)) {

@@ -1,7 +1,7 @@
 //! ResourceSlices: the devices a driver offers, and which nodes can reach them.
 
-use crate::strategy::at::At;
 use crate::strategy::device::{TAINT_EFFECTS, validate_pool_name, validate_qualified_name};
+use crate::strategy::place::Place;
 use crate::strategy::volume::validate_driver_name;
 use crate::strategy::{PLAIN, Strategy, node_selector};
 use object::field::Errors;
@@ -21,7 +21,7 @@ const NODES_OF_DEVICE: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
 const VALUES: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     validate_driver_name(&spec.field("driver"), errors);
     validate_pool(&spec.field("pool"), errors);
     if let Some(old) = old {
@@ -57,7 +57,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     spec.field("sharedCounters").unique_by(errors, "name");
 }
 
-fn validate_pool(pool: &At, errors: &mut Errors) {
+fn validate_pool(pool: &Place, errors: &mut Errors) {
     validate_pool_name(&pool.field("name"), errors);
     let (count, generation) = (pool.field("resourceSliceCount"), pool.field("generation"));
     if count.int() <= 0 {
@@ -69,7 +69,7 @@ fn validate_pool(pool: &At, errors: &mut Errors) {
 }
 
 /// Exactly one way to say which nodes are meant.
-fn validate_nodes(place: &At, ways: &[&str], not_empty: &str, one: &str, errors: &mut Errors) {
+fn validate_nodes(place: &Place, ways: &[&str], not_empty: &str, one: &str, errors: &mut Errors) {
     let mut set = Vec::new();
     for way in ways.iter().filter(|way| place.field(way).is_set()) {
         let value = place.field(way);
@@ -97,7 +97,7 @@ fn validate_nodes(place: &At, ways: &[&str], not_empty: &str, one: &str, errors:
     }
 }
 
-fn validate_device(device: &At, selects_nodes: bool, errors: &mut Errors) {
+fn validate_device(device: &Place, selects_nodes: bool, errors: &mut Errors) {
     device.field("name").follows(errors, name::dns_label);
     let properties = device.value().entries("attributes").count() + device.value().entries("capacity").count();
     if properties > MAX_PROPERTIES {
@@ -128,7 +128,7 @@ fn validate_device(device: &At, selects_nodes: bool, errors: &mut Errors) {
     }
 }
 
-fn validate_attribute(attribute: &At, errors: &mut Errors) {
+fn validate_attribute(attribute: &Place, errors: &mut Errors) {
     for text in ["string", "version"].map(|field| attribute.field(field)) {
         text.shorter_than(errors, VALUE_MAX_BYTES);
     }

@@ -3,7 +3,7 @@
 //! A check looks at the place it is called on and adds what is wrong there. It says what must be here: `one_of` also
 //! of what is not there, `one_of_if_set` only of what is; `require_one_of` has a message of its own for nothing.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use object::field::Errors;
 use object::{Value, View, name};
@@ -15,7 +15,7 @@ pub const NEGATIVE: &str = "must be greater than or equal to 0";
 pub type Rule = fn(&str) -> Vec<String>;
 
 /// Something or nothing.
-impl At<'_, '_> {
+impl Place<'_, '_> {
     /// Something must be here. Says whether it is, for rules that then stop.
     pub fn require(&self, errors: &mut Errors) -> bool {
         self.require_because(errors, "")
@@ -53,7 +53,7 @@ impl At<'_, '_> {
 }
 
 /// Texts.
-impl At<'_, '_> {
+impl Place<'_, '_> {
     /// A text must follow a rule.
     pub fn follows(&self, errors: &mut Errors, rule: Rule) {
         rule(self.text()).into_iter().for_each(|message| self.invalid(errors, message));
@@ -106,7 +106,7 @@ impl At<'_, '_> {
 }
 
 /// Numbers. One that is not there counts as zero.
-impl At<'_, '_> {
+impl Place<'_, '_> {
     pub fn not_negative(&self, errors: &mut Errors) {
         if self.int() < 0 {
             self.invalid(errors, NEGATIVE);
@@ -146,7 +146,7 @@ impl At<'_, '_> {
 }
 
 /// Lists and maps.
-impl At<'_, '_> {
+impl Place<'_, '_> {
     /// The names and values of labels. The path of a mistake is that of the map, and does not name the key.
     pub fn labels(&self, errors: &mut Errors) {
         for (key, value) in self.entries() {
@@ -193,7 +193,7 @@ mod tests {
             "word": "C", "negative": -1, "zero": 0, "name": "A", "empty": "", "list": ["a", "a"],
             "items": [{ "name": "a" }, { "name": "a" }, {}, {}], "map": { "a": "b" },
         });
-        let at = At::object(&object);
+        let at = Place::object(&object);
         let mut errors = Errors::new();
         at.field("word").one_of_if_set(&mut errors, &["A", "B"]);
         at.field("absent").one_of_if_set(&mut errors, &["A"]);

@@ -1,6 +1,6 @@
 //! RuntimeClasses.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, node, resource_name};
 use object::field::Errors;
 use object::{Value, View, name};
@@ -14,7 +14,7 @@ pub const STRATEGY: Strategy = Strategy {
 };
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = At::object(new);
+    let class = Place::object(new);
     class.field("handler").require_follows(errors, name::dns_label);
     let overhead = class.field("overhead");
     // Kubernetes judges them as if they were limits.
@@ -40,7 +40,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_toleration(toleration: &At, errors: &mut Errors) {
+fn validate_toleration(toleration: &Place, errors: &mut Errors) {
     let (key, value, effect) = (toleration.field("key"), toleration.field("value").text(), toleration.field("effect"));
     let operator = toleration.field("operator");
     key.follows_if_set(errors, name::qualified_name);

@@ -1,7 +1,7 @@
 //! Secrets: what each type must carry, and plain text that is folded into the encoded data.
 
-use crate::strategy::at::At;
 use crate::strategy::config_map::{MAX_BYTES, decoded_len, validate_key, validate_sealed};
+use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Strategy};
 use object::field::Errors;
@@ -36,7 +36,7 @@ fn default(secret: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let secret = At::object(new);
+    let secret = Place::object(new);
     if let Some(old) = old {
         secret.field("type").unchanged(errors, old.at("type"));
         validate_sealed(new, old, &["data"], errors);
@@ -52,7 +52,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_type(&secret, errors);
 }
 
-fn validate_type(secret: &At, errors: &mut Errors) {
+fn validate_type(secret: &Place, errors: &mut Errors) {
     let data = secret.field("data");
     match secret.field("type").text() {
         SERVICE_ACCOUNT_TOKEN => {
@@ -69,7 +69,7 @@ fn validate_type(secret: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_required_key(value: &At, holds_json: bool, errors: &mut Errors) {
+fn validate_required_key(value: &Place, holds_json: bool, errors: &mut Errors) {
     if !value.is_set() {
         value.required(errors, "");
     } else if holds_json {

@@ -3,7 +3,7 @@
 //! Addresses and node ports are allocated by the server, between preparing and validating; an address or port that
 //! is still missing here is no mistake.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::{is_empty, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, address, service_change};
 use object::field::Errors;
@@ -90,7 +90,7 @@ fn default(service: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let service = At::object(new);
+    let service = Place::object(new);
     let spec = service.field("spec");
     if let Some(old) = old {
         service_change::validate(&spec, old.at("spec"), errors);
@@ -107,7 +107,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_traffic(&spec, errors);
 }
 
-fn validate_topology(service: &At, errors: &mut Errors) {
+fn validate_topology(service: &Place, errors: &mut Errors) {
     let annotations = service.descend(&["metadata", "annotations"]);
     let (mode, hints) = (annotations.key(TOPOLOGY_MODE), annotations.key(TOPOLOGY_HINTS));
     if mode.is_set() && hints.is_set() && mode.value() != hints.value() {
@@ -115,7 +115,7 @@ fn validate_topology(service: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_type(spec: &At, errors: &mut Errors) {
+fn validate_type(spec: &Place, errors: &mut Errors) {
     if !is_headless(spec.value()) && !is_external_name(spec.value()) {
         spec.field("ports").require(errors);
     }
@@ -142,7 +142,7 @@ fn validate_type(spec: &At, errors: &mut Errors) {
     spec.field("type").require_one_of(errors, &TYPES);
 }
 
-fn validate_ports(spec: &At, errors: &mut Errors) {
+fn validate_ports(spec: &Place, errors: &mut Errors) {
     let several = spec.field("ports").values().len() > 1;
     for port in spec.field("ports").items() {
         let name = port.field("name");
@@ -162,7 +162,7 @@ fn validate_ports(spec: &At, errors: &mut Errors) {
     spec.field("ports").unique_by(errors, "name");
 }
 
-fn validate_affinity(spec: &At, errors: &mut Errors) {
+fn validate_affinity(spec: &Place, errors: &mut Errors) {
     spec.field("sessionAffinity").require_one_of(errors, &["ClientIP", "None"]);
     let config = spec.field("sessionAffinityConfig");
     match spec.field("sessionAffinity").text() {
@@ -181,7 +181,7 @@ fn validate_affinity(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_cluster_addresses(spec: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_cluster_addresses(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
     if is_external_name(spec.value()) {
         return;
     }
@@ -219,7 +219,7 @@ fn validate_cluster_addresses(spec: &At, old: Option<&Value>, errors: &mut Error
     }
 }
 
-fn validate_families(spec: &At, addresses: &[&str], errors: &mut Errors) {
+fn validate_families(spec: &Place, addresses: &[&str], errors: &mut Errors) {
     if addresses.len() > 1 && !address::is_dual_stack(addresses.iter().copied()) {
         spec.field("clusterIPs").invalid(errors, "may specify no more than one IP for each IP family");
     }
@@ -235,7 +235,7 @@ fn validate_families(spec: &At, addresses: &[&str], errors: &mut Errors) {
     }
 }
 
-fn validate_external_addresses(spec: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_external_addresses(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
     let kept = old.map(|old| old.at("spec").items("externalIPs"));
     for item in spec.field("externalIPs").items() {
         let before = errors.len();
@@ -248,10 +248,10 @@ fn validate_external_addresses(spec: &At, old: Option<&Value>, errors: &mut Erro
     }
 }
 
-fn validate_node_ports(spec: &At, errors: &mut Errors) {
+fn validate_node_ports(spec: &Place, errors: &mut Errors) {
     let (mut node_ports, mut ports) = (Vec::new(), Vec::new());
     for port in spec.field("ports").items() {
-        let (protocol, number) = (port.value().text("protocol"), port.field("port").number());
+        let (protocol, number) = (port.field("protocol").text(), port.field("port").number());
         let node_port = port.field("nodePort");
         if let Some(chosen @ 1..) = node_port.number() {
             if spec.field("type").text() == "ClusterIP" {
@@ -269,7 +269,7 @@ fn validate_node_ports(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_load_balancer(service: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_load_balancer(service: &Place, old: Option<&Value>, errors: &mut Errors) {
     let spec = service.field("spec");
     let (is_balancer, ranges) = (
         is_load_balancer(spec.value()),
@@ -280,7 +280,7 @@ fn validate_load_balancer(service: &At, old: Option<&Value>, errors: &mut Errors
     let annotation = annotations.key(SOURCE_RANGES);
     let old_annotation = old.map(|old| old.path(&["metadata", "annotations"]).text(SOURCE_RANGES));
     // Blanks around a range have always been allowed.
-    let mut check = |place: &At, text: &str| {
+    let mut check = |place: &Place, text: &str| {
         place.text_follows(errors, text.trim(), address::subnet);
     };
     let place = if !ranges.is_empty() {
@@ -306,7 +306,7 @@ fn validate_load_balancer(service: &At, old: Option<&Value>, errors: &mut Errors
     }
 }
 
-fn validate_traffic(spec: &At, errors: &mut Errors) {
+fn validate_traffic(spec: &Place, errors: &mut Errors) {
     let external = spec.field("externalTrafficPolicy");
     if is_externally_accessible(spec.value()) {
         external.require_one_of(errors, &POLICIES);
@@ -326,7 +326,7 @@ fn validate_traffic(spec: &At, errors: &mut Errors) {
 }
 
 fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
-    let balancer = At::named(new.path(&["status", "loadBalancer"]), "status.loadBalancer");
+    let balancer = Place::named(new.path(&["status", "loadBalancer"]), "status.loadBalancer");
     if !is_load_balancer(new.at("spec")) {
         let detail = "may only be used when `spec.type` is 'LoadBalancer'";
         balancer.field("ingress").forbid(errors, detail);
@@ -353,10 +353,9 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let headless = spec.field("type").text() == "ClusterIP" && spec.field("clusterIP").text() == "None";
-    let (external_name, external_ips) =
-        (is_external_name(spec.value()), !spec.field("externalIPs").values().is_empty());
+    let (external_name, external_ips) = (is_external_name(spec.value()), !spec.field("externalIPs").is_empty());
     let mut warnings = Vec::new();
     let mut warn_if = |wrong: bool, text: &str| warnings.extend(wrong.then(|| text.to_owned()));
     warn_if(

@@ -1,7 +1,7 @@
 //! Changing a Service: what an update that leaves something out keeps, what goes with a change of type, and what may
 //! not change.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::service::{
     is_external_name, is_externally_accessible, is_headless, is_load_balancer, needs_health_check,
 };
@@ -104,7 +104,7 @@ fn drop_what_the_type_had(spec: &mut Value, before: &Value) {
     }
 }
 
-pub fn validate(spec: &At, before: &Value, errors: &mut Errors) {
+pub fn validate(spec: &Place, before: &Value, errors: &mut Errors) {
     if !is_external_name(spec.value()) && !is_external_name(before) {
         let (headless, was_headless) = (is_headless(spec.value()), is_headless(before));
         if !(headless && was_headless) {
@@ -127,7 +127,7 @@ pub fn validate(spec: &At, before: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_addresses(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_addresses(spec: &Place, before: &Value, errors: &mut Errors) {
     let (all, addresses) = (spec.field("clusterIPs"), spec.field("clusterIPs").values());
     let was = before.items("clusterIPs");
     if !was.is_empty() && addresses.is_empty() {
@@ -142,11 +142,11 @@ fn validate_addresses(spec: &At, before: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_families(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_families(spec: &Place, before: &Value, errors: &mut Errors) {
     let (all, families) = (spec.field("ipFamilies"), spec.field("ipFamilies").values());
     let was = before.items("ipFamilies");
     let first = all.item(0).with(all.value());
-    if was.len() > families.len() && spec.field("clusterIPs").values().is_empty() {
+    if was.len() > families.len() && spec.field("clusterIPs").is_empty() {
         first.invalid(errors, "primary ipFamily can not be unset");
     }
     let compared = if families.len() == was.len() { was.len() } else { 1 };
@@ -157,7 +157,7 @@ fn validate_families(spec: &At, before: &Value, errors: &mut Errors) {
     }
 }
 
-fn require_single_stack(spec: &At, released: &str, errors: &mut Errors) {
+fn require_single_stack(spec: &Place, released: &str, errors: &mut Errors) {
     let policy = spec.field("ipFamilyPolicy");
     if policy.text() != "SingleStack" {
         policy.invalid(errors, format!("must be set to 'SingleStack' when releasing the secondary {released}"));

@@ -1,6 +1,6 @@
 //! ServiceCIDRs, and the IPAddresses that are taken from them.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::rule::IMMUTABLE;
 use crate::strategy::{PLAIN, Strategy, address};
 use object::field::Errors;
@@ -11,7 +11,7 @@ pub const IP_ADDRESS: Strategy =
     Strategy { name: address::canonical_address, validate: Some(validate_address), ..PLAIN };
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     let Some(old) = old else { return validate_subnets(&spec, errors) };
     let (all, was) = (spec.field("cidrs"), old.at("spec").items("cidrs"));
     let now = all.values();
@@ -27,7 +27,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_subnets(spec: &At, errors: &mut Errors) {
+fn validate_subnets(spec: &Place, errors: &mut Errors) {
     let all = spec.field("cidrs");
     let subnets: Vec<&str> = all.values().iter().filter_map(Value::as_str).collect();
     if !all.require_because(errors, "at least one CIDR required") {
@@ -45,7 +45,7 @@ fn validate_subnets(spec: &At, errors: &mut Errors) {
 }
 
 fn validate_address(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let parent = At::named(new.path(&["spec", "parentRef"]), "spec.parentRef");
+    let parent = Place::named(new.path(&["spec", "parentRef"]), "spec.parentRef");
     if let Some(old) = old {
         parent.unchanged(errors, old.path(&["spec", "parentRef"]));
     } else if !parent.is_set() {

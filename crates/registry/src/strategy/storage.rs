@@ -1,6 +1,6 @@
 //! Classes of storage and of volume attributes, drivers, what they have on each node, attachments and capacities.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::{quantity, same};
 use crate::strategy::{PLAIN, Strategy, label_selector, node, volume};
 use object::field::Errors;
@@ -40,7 +40,7 @@ fn default_class(class: &mut Value) {
 }
 
 fn validate_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = At::object(new);
+    let class = Place::object(new);
     if let Some(old) = old {
         for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
             class.field(field).unchanged(errors, old.at(field));
@@ -69,14 +69,14 @@ fn validate_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_provisioner(provisioner: &At, errors: &mut Errors) {
+fn validate_provisioner(provisioner: &Place, errors: &mut Errors) {
     if provisioner.require(errors) {
         let text = provisioner.text().to_lowercase();
         provisioner.text_follows(errors, &text, name::qualified_name);
     }
 }
 
-fn validate_parameters(parameters: &At, errors: &mut Errors) {
+fn validate_parameters(parameters: &Place, errors: &mut Errors) {
     let Some(entries) = parameters.value().as_object() else { return };
     if entries.len() > PARAMETERS_MAX {
         parameters.too_long(errors, PARAMETERS_MAX);
@@ -93,7 +93,7 @@ fn validate_parameters(parameters: &At, errors: &mut Errors) {
 
 fn warn_of_class(new: &Value, _old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
-    for term in At::field_of(new, "allowedTopologies").items() {
+    for term in Place::field_of(new, "allowedTopologies").items() {
         for expression in term.field("matchLabelExpressions").items() {
             let key = expression.field("key");
             warnings.extend(node::deprecated_label(key.text()).map(|message| format!("{key}: {message}")));
@@ -103,7 +103,7 @@ fn warn_of_class(new: &Value, _old: Option<&Value>) -> Vec<String> {
 }
 
 fn validate_attributes_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = At::object(new);
+    let class = Place::object(new);
     for field in ["driverName", "parameters"] {
         if old.is_some_and(|old| !same(new.at(field), old.at(field))) {
             let detail = format!("updates to {field} are forbidden.");
@@ -128,7 +128,7 @@ fn default_driver(driver: &mut Value) {
 }
 
 fn validate_driver(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     spec.field("fsGroupPolicy").one_of_if_set(errors, &["File", "None", "ReadWriteOnceWithFSType"]);
     spec.field("tokenRequests").unique_by(errors, "audience");
     for request in spec.field("tokenRequests").items() {
@@ -150,7 +150,7 @@ fn validate_driver(new: &Value, old: Option<&Value>, errors: &mut Errors) {
         period.invalid(errors, "must be greater than or equal to 10 seconds");
     }
     let in_secrets = spec.field("serviceAccountTokenInSecrets");
-    if in_secrets.is_set() && spec.field("tokenRequests").values().is_empty() {
+    if in_secrets.is_set() && spec.field("tokenRequests").is_empty() {
         in_secrets.invalid(errors, "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
     }
     if let Some(old) = old {
@@ -173,7 +173,7 @@ fn warn_of_driver(new: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 fn validate_node(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     for driver in spec.field("drivers").items() {
         volume::validate_driver_name(&driver.field("name"), errors);
         let id = driver.field("nodeID");
@@ -198,7 +198,7 @@ fn validate_node(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_capacity(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let capacity = At::object(new);
+    let capacity = Place::object(new);
     label_selector::validate(&capacity.field("nodeTopology"), errors);
     capacity.field("storageClassName").follows(errors, name::dns_subdomain);
     let amount = capacity.field("capacity");
@@ -213,7 +213,7 @@ fn validate_capacity(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn warn_of_capacity(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let topology = At::field_of(new, "nodeTopology");
+    let topology = Place::field_of(new, "nodeTopology");
     let mut warnings = node::selector_term_warnings(&topology);
     let labels =
         topology.value().entries("matchLabels").filter_map(|(key, _)| Some((key, node::deprecated_label(key)?)));
@@ -222,7 +222,7 @@ fn warn_of_capacity(new: &Value, _old: Option<&Value>) -> Vec<String> {
 }
 
 fn validate_attachment(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     volume::validate_driver_name(&spec.field("attacher"), errors);
     let source = spec.field("source");
     let exactly_one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
@@ -247,7 +247,7 @@ fn validate_attachment(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_attachment_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = At::field_of(new, "status");
+    let status = Place::field_of(new, "status");
     validate_parameters(&status.field("attachmentMetadata"), errors);
     for error in ["attachError", "detachError"].map(|field| status.field(field)) {
         error.field("message").shorter_than(errors, MESSAGE_MAX_BYTES);

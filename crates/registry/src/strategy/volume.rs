@@ -1,6 +1,6 @@
 //! PersistentVolumes: one source each, which stays.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::{quantity, same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, node, node_selector};
 use object::field::Errors;
@@ -67,7 +67,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = At::field_of(new, "spec");
+    let spec = Place::field_of(new, "spec");
     spec.field("accessModes").require(errors);
     validate_access_modes(&spec, errors);
     validate_capacity(&spec, errors);
@@ -95,7 +95,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// The ways a volume may be used; one of them excludes all others.
-pub fn validate_access_modes(spec: &At, errors: &mut Errors) {
+pub fn validate_access_modes(spec: &Place, errors: &mut Errors) {
     let modes = spec.field("accessModes");
     for mode in spec.field("accessModes").values() {
         modes.with(mode).one_of(errors, &ACCESS_MODES);
@@ -111,7 +111,7 @@ pub fn validate_access_modes(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_capacity(spec: &At, errors: &mut Errors) {
+fn validate_capacity(spec: &Place, errors: &mut Errors) {
     let capacity = spec.field("capacity");
     capacity.require(errors);
     if !capacity.field("storage").is_set() || capacity.value().as_object().is_some_and(|amounts| amounts.len() > 1) {
@@ -125,7 +125,7 @@ fn validate_capacity(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_affinity(spec: &At, errors: &mut Errors) {
+fn validate_affinity(spec: &Place, errors: &mut Errors) {
     let affinity = spec.field("nodeAffinity");
     if !affinity.is_set() {
         return;
@@ -138,7 +138,7 @@ fn validate_affinity(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_source(spec: &At, errors: &mut Errors) {
+fn validate_source(spec: &Place, errors: &mut Errors) {
     let mut sources = SOURCES.iter().filter(|(source, _)| spec.field(source).is_set());
     let Some((source, required)) = sources.next() else {
         spec.required(errors, "must specify a volume type");
@@ -175,7 +175,7 @@ fn validate_source(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_csi(csi: &At, errors: &mut Errors) {
+fn validate_csi(csi: &Place, errors: &mut Errors) {
     validate_driver_name(&csi.field("driver"), errors);
     for reference in SECRETS_OF_CSI.iter().map(|field| csi.field(field)).filter(|reference| reference.is_set()) {
         reference.field("name").require_follows(errors, name::dns_subdomain);
@@ -184,14 +184,14 @@ fn validate_csi(csi: &At, errors: &mut Errors) {
 }
 
 /// The name of a driver: a domain, in whatever case.
-pub fn validate_driver_name(driver: &At, errors: &mut Errors) {
+pub fn validate_driver_name(driver: &Place, errors: &mut Errors) {
     if driver.require(errors) {
         driver.shorter_than(errors, 63);
         driver.follows(errors, |text| name::dns_subdomain(&text.to_lowercase()));
     }
 }
 
-fn validate_change(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_change(spec: &Place, before: &Value, errors: &mut Errors) {
     // How to expand a volume may be said later.
     let told_later = |source: &str, now: &Value| {
         let mut now = now.clone();
@@ -200,11 +200,11 @@ fn validate_change(spec: &At, before: &Value, errors: &mut Errors) {
         }
         now
     };
-    if SOURCES.iter().any(|(source, _)| !same(&told_later(source, spec.value().at(source)), before.at(source))) {
+    if SOURCES.iter().any(|(source, _)| !same(&told_later(source, spec.field(source).value()), before.at(source))) {
         spec.field("persistentvolumesource")
             .forbidden(errors, "spec.persistentvolumesource is immutable after creation");
     }
-    let mode = At::named(spec.value().at("volumeMode"), "volumeMode");
+    let mode = Place::named(spec.field("volumeMode").value(), "volumeMode");
     mode.unchanged(errors, before.at("volumeMode"));
     let class = spec.field("volumeAttributesClassName");
     if !class.is_set() && before.has("volumeAttributesClassName") {
@@ -213,7 +213,7 @@ fn validate_change(spec: &At, before: &Value, errors: &mut Errors) {
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let volume = At::object(new);
+    let volume = Place::object(new);
     let spec = volume.field("spec");
     let deprecated = [
         (STORAGE_CLASS_ANNOTATION, STORAGE_CLASS_DEPRECATED),

@@ -1,6 +1,6 @@
 //! PersistentVolumeClaims: what is asked for stays, but for growing and for what the system fills in.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::{quantity, same, set_if_empty};
 use crate::strategy::volume::{MODES, STORAGE_CLASS_ANNOTATION, STORAGE_CLASS_DEPRECATED, validate_access_modes};
 use crate::strategy::{PLAIN, Strategy, label_selector, resource_name};
@@ -62,7 +62,7 @@ fn align_sources(spec: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let claim = At::object(new);
+    let claim = Place::object(new);
     validate_spec(&claim.field("spec"), errors);
     if let Some(old) = old {
         validate_change(&claim, old, errors);
@@ -70,7 +70,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// The rules of a claim's spec, also where it is a template.
-pub fn validate_spec(spec: &At, errors: &mut Errors) {
+pub fn validate_spec(spec: &Place, errors: &mut Errors) {
     spec.field("accessModes").require_because(errors, "at least 1 access mode is required");
     label_selector::validate(&spec.field("selector"), errors);
     validate_access_modes(spec, errors);
@@ -87,7 +87,7 @@ pub fn validate_spec(spec: &At, errors: &mut Errors) {
     for field in ["dataSource", "dataSourceRef"] {
         validate_source(&spec.field(field), errors);
     }
-    let (source, reference) = (spec.value().at("dataSource"), spec.value().at("dataSourceRef"));
+    let (source, reference) = (spec.field("dataSource").value(), spec.field("dataSourceRef").value());
     if source.is_object() && !reference.text("namespace").is_empty() {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
         spec.invalid_value(errors, json!({}), detail);
@@ -101,7 +101,7 @@ fn names_the_same(source: &Value, reference: &Value) -> bool {
     ["apiGroup", "kind", "name"].iter().all(|field| same(source.at(field), reference.at(field)))
 }
 
-fn validate_source(source: &At, errors: &mut Errors) {
+fn validate_source(source: &Place, errors: &mut Errors) {
     if !source.is_set() {
         return;
     }
@@ -115,7 +115,7 @@ fn validate_source(source: &At, errors: &mut Errors) {
     source.field("namespace").follows_if_set(errors, name::dns_label);
 }
 
-fn validate_change(claim: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(claim: &Place, old: &Value, errors: &mut Errors) {
     let (spec, before) = (claim.field("spec"), old.at("spec"));
     let annotation = |claim: &Value| claim.path(&["metadata", "annotations", STORAGE_CLASS_ANNOTATION]).clone();
     if !may_name_class(&annotation(claim.value()), &annotation(old), spec.value(), before) {
@@ -135,7 +135,7 @@ fn validate_change(claim: &At, old: &Value, errors: &mut Errors) {
     if requested(spec.value()) < requested(before) && requested(spec.value()) <= there {
         storage.forbidden(errors, "field can not be less than status.capacity");
     }
-    At::named(spec.value().at("volumeMode"), "volumeMode").unchanged(errors, before.at("volumeMode"));
+    Place::named(spec.field("volumeMode").value(), "volumeMode").unchanged(errors, before.at("volumeMode"));
     let class = spec.field("volumeAttributesClassName");
     if old.at("status").has("currentVolumeAttributesClassName") && class.is_empty() {
         let to = if !class.is_set() { "nil" } else { "empty string" };
@@ -184,8 +184,8 @@ fn without_what_may_change(claim: &Value, old: &Value) -> Value {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let claim = At::object(new);
-    let modes = At::named(new.path(&["spec", "accessModes"]), "Spec.accessModes");
+    let claim = Place::object(new);
+    let modes = Place::named(new.path(&["spec", "accessModes"]), "Spec.accessModes");
     modes.require(errors);
     let status = claim.field("status");
     for (_, amount) in status.field("capacity").entries() {
@@ -205,7 +205,7 @@ fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let claim = At::object(new);
+    let claim = Place::object(new);
     let annotations = claim.descend(&["metadata", "annotations"]);
     let annotation = annotations.key(STORAGE_CLASS_ANNOTATION);
     let mut warnings = Vec::new();

@@ -1,6 +1,6 @@
 //! Configurations of admission webhooks, and what they share with others that ask a webhook or match requests.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, label_selector};
 use object::field::Errors;
 use object::{Edit, Value, json, name};
@@ -52,7 +52,7 @@ pub fn default_client(config: &mut Value) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let configuration = At::object(new);
+    let configuration = Place::object(new);
     for hook in configuration.field("webhooks").items() {
         validate_hook(&hook, errors);
         validate_versions(&hook.field("admissionReviewVersions"), &["v1", "v1beta1"], errors);
@@ -60,7 +60,7 @@ fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     configuration.field("webhooks").unique_by(errors, "name");
 }
 
-fn validate_hook(hook: &At, errors: &mut Errors) {
+fn validate_hook(hook: &Place, errors: &mut Errors) {
     let name = hook.field("name");
     if name.require(errors) {
         let wrong = name::dns_subdomain(name.text());
@@ -88,14 +88,14 @@ fn validate_hook(hook: &At, errors: &mut Errors) {
     hook.field("reinvocationPolicy").one_of_if_set(errors, &REINVOCATION_POLICIES);
 }
 
-pub fn validate_selectors(matching: &At, errors: &mut Errors) {
+pub fn validate_selectors(matching: &Place, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         label_selector::validate(&matching.field(field), errors);
     }
 }
 
 /// Expressions that have to hold. Whether they can be compiled is checked where they are compiled.
-pub fn validate_conditions(place: &At, errors: &mut Errors) {
+pub fn validate_conditions(place: &Place, errors: &mut Errors) {
     place.field("matchConditions").at_most(errors, MAX_CONDITIONS);
     for condition in place.field("matchConditions").items() {
         if condition.field("expression").text().trim().is_empty() {
@@ -107,7 +107,7 @@ pub fn validate_conditions(place: &At, errors: &mut Errors) {
 }
 
 /// Which requests are meant: operations on resources.
-pub fn validate_rule(rule: &At, errors: &mut Errors) {
+pub fn validate_rule(rule: &Place, errors: &mut Errors) {
     let lists = [("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")];
     for (field, words) in lists {
         let list = rule.field(field);
@@ -124,7 +124,7 @@ pub fn validate_rule(rule: &At, errors: &mut Errors) {
     rule.field("scope").one_of_if_set(errors, &SCOPES);
 }
 
-fn validate_resources(rule: &At, errors: &mut Errors) {
+fn validate_resources(rule: &Place, errors: &mut Errors) {
     let all = rule.field("resources");
     all.require(errors);
     let names: Vec<&str> = rule.field("resources").values().iter().filter_map(Value::as_str).collect();
@@ -156,7 +156,7 @@ fn validate_resources(rule: &At, errors: &mut Errors) {
 }
 
 /// The versions of the question a webhook understands; one of them has to be one we speak.
-pub fn validate_versions(versions: &At, accepted: &[&str], errors: &mut Errors) {
+pub fn validate_versions(versions: &Place, accepted: &[&str], errors: &mut Errors) {
     let words = accepted.join(", ");
     if !versions.require_because(errors, &format!("must specify one of {words}")) {
         return;
@@ -176,11 +176,11 @@ pub fn validate_versions(versions: &At, accepted: &[&str], errors: &mut Errors) 
 }
 
 /// How to reach a webhook: an address or a service.
-pub fn validate_client(config: &At, errors: &mut Errors) {
+pub fn validate_client(config: &Place, errors: &mut Errors) {
     let (url, service) = (config.field("url"), config.field("service"));
-    if !url.is_set() == !service.is_set() {
+    if url.is_set() == service.is_set() {
         config.required(errors, "exactly one of url or service is required");
-    } else if !service.is_set() {
+    } else if url.is_set() {
         validate_url(&url, errors);
     } else {
         service.field("name").require(errors);
@@ -193,7 +193,7 @@ pub fn validate_client(config: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_url(url: &At, errors: &mut Errors) {
+fn validate_url(url: &Place, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
     let (scheme, rest) = url.text().split_once("://").unwrap_or(("", url.text()));
     if scheme != "https" {
@@ -216,7 +216,7 @@ fn validate_url(url: &At, errors: &mut Errors) {
     found.for_each(|(part, detail)| url.invalid_value(errors, part, detail));
 }
 
-fn validate_path(path: &At, errors: &mut Errors) {
+fn validate_path(path: &Place, errors: &mut Errors) {
     let text = path.text();
     if matches!(text, "" | "/") {
         return;

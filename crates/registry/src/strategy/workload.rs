@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::value::same;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
@@ -31,7 +31,7 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
 }
 
 /// The rules of a selector that has to be there and match the template.
-pub(super) fn validate_selector(spec: &At, words: &Words, errors: &mut Errors) {
+pub(super) fn validate_selector(spec: &Place, words: &Words, errors: &mut Errors) {
     let selector = spec.field("selector");
     selector.require_set(errors);
     label_selector::validate(&selector, errors);
@@ -47,9 +47,9 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 }
 
 /// The labels of a template, if they are wrong, are shown as they are.
-pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
+pub(super) fn validate_match(spec: &Place, errors: &mut Errors) {
     let labels = spec.descend(&["template", "metadata", "labels"]);
-    match selects(spec.value().at("selector"), labels.value()) {
+    match selects(spec.field("selector").value(), labels.value()) {
         Some(true) => {}
         Some(false) => labels.invalid(errors, MISMATCH),
         None => spec.field("selector").invalid(errors, "invalid label selector"),
@@ -57,19 +57,19 @@ pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
 }
 
 /// A template whose pods never end by themselves.
-pub(super) fn validate_template(template: &At, words: &Words, errors: &mut Errors) {
+pub(super) fn validate_template(template: &Place, words: &Words, errors: &mut Errors) {
     pod::validate_template(template, errors);
     validate_endless(template, words, errors);
 }
 
-pub(super) fn validate_endless(template: &At, words: &Words, errors: &mut Errors) {
+pub(super) fn validate_endless(template: &Place, words: &Words, errors: &mut Errors) {
     let spec = template.field("spec");
     spec.field("restartPolicy").one_of(errors, &["Always"]);
     spec.field("activeDeadlineSeconds").forbid(errors, words.deadline);
 }
 
 /// A number, or a share written as a percentage.
-pub(super) fn number_or_percent(at: &At, errors: &mut Errors) {
+pub(super) fn number_or_percent(at: &Place, errors: &mut Errors) {
     match at.value() {
         Value::String(text) if percent(text).is_none() => at.invalid(
             errors,
@@ -88,20 +88,20 @@ fn percent(text: &str) -> Option<i64> {
     good.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-pub(super) fn at_most_all(at: &At, errors: &mut Errors) {
+pub(super) fn at_most_all(at: &Place, errors: &mut Errors) {
     if percent(at.text()).is_some_and(|share| share > 100) {
         at.invalid(errors, "must not be greater than 100%");
     }
 }
 
 /// The number, whether it is a share or not; zero if it is neither.
-pub(super) fn number(at: &At) -> i64 {
+pub(super) fn number(at: &Place) -> i64 {
     percent(at.text()).unwrap_or_else(|| at.int())
 }
 
 /// Counters of a status: none is negative, and some are parts of others.
 pub(super) fn validate_counters(
-    status: &At,
+    status: &Place,
     counters: &[&'static str],
     parts: &[(&'static str, &'static str, &str)],
     errors: &mut Errors,
@@ -122,7 +122,7 @@ pub(super) fn validate_collisions(new: &Value, old: &Value, errors: &mut Errors)
     if let Some(before) = count(old)
         && count(new).is_none_or(|after| after < before)
     {
-        let status = At::field_of(new, "status");
+        let status = Place::field_of(new, "status");
         let at = status.field("collisionCount");
         at.invalid_value(errors, at.int(), "cannot be decremented");
     }
@@ -148,7 +148,7 @@ pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
 pub(super) fn warn_template(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.is_none_or(|old| !same(old.at("spec"), new.at("spec"))) {
-        pod::warn_template(&At::field_of(new, "spec").field("template"), &mut warnings);
+        pod::warn_template(&Place::field_of(new, "spec").field("template"), &mut warnings);
     }
     warnings
 }

@@ -1,6 +1,6 @@
 //! The rules of where a pod may run: affinity, tolerations, spread.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{label_selector, node_selector};
 use object::field::Errors;
 use object::{View, name};
@@ -9,7 +9,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn validate(affinity: &At, errors: &mut Errors) {
+pub(super) fn validate(affinity: &Place, errors: &mut Errors) {
     if !affinity.is_set() {
         return;
     }
@@ -32,14 +32,14 @@ pub(super) fn validate(affinity: &At, errors: &mut Errors) {
     }
 }
 
-fn weight(term: &At, errors: &mut Errors) {
+fn weight(term: &Place, errors: &mut Errors) {
     let weight = term.field("weight");
     if !(1..=100).contains(&weight.int()) {
         weight.invalid_value(errors, weight.int(), "must be in the range 1-100");
     }
 }
 
-fn pod_term(term: &At, errors: &mut Errors) {
+fn pod_term(term: &Place, errors: &mut Errors) {
     label_selector::validate(&term.field("labelSelector"), errors);
     label_selector::validate(&term.field("namespaceSelector"), errors);
     for namespace in term.field("namespaces").items() {
@@ -52,7 +52,7 @@ fn pod_term(term: &At, errors: &mut Errors) {
 }
 
 /// Keys whose values are taken from the pod's own labels and joined to the selector.
-fn label_keys(term: &At, errors: &mut Errors) {
+fn label_keys(term: &Place, errors: &mut Errors) {
     let (matching, differing) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
     if matching.is_empty() && differing.is_empty() {
         return;
@@ -67,7 +67,7 @@ fn label_keys(term: &At, errors: &mut Errors) {
     }
     // The keys have been joined to the selector by now, so a key the author gave too is there twice.
     let mut selected: Vec<_> = selector.value().entries("matchLabels").map(|(key, _)| key).collect();
-    for expression in selector.value().items("matchExpressions") {
+    for expression in selector.field("matchExpressions").values() {
         let key = expression.text("key");
         let index = matching.items().position(|matching| matching.text() == key);
         if let Some(index) = index.filter(|_| selected.contains(&key)) {
@@ -82,7 +82,7 @@ fn label_keys(term: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
+pub(super) fn validate_tolerations(tolerations: &Place, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.field("key"), toleration.field("operator"));
         let (value, effect) = (toleration.field("value"), toleration.field("effect"));
@@ -115,7 +115,7 @@ pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
+pub(super) fn validate_spread(constraints: &Place, errors: &mut Errors) {
     for (index, constraint) in constraints.items().enumerate() {
         let (key, action) = (constraint.field("topologyKey"), constraint.field("whenUnsatisfiable"));
         constraint.field("maxSkew").positive(errors);
@@ -123,7 +123,7 @@ pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
             key.required(errors, "can not be empty");
         }
         action.one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
-        let same = |other: &At| {
+        let same = |other: &Place| {
             other.field("topologyKey").text() == key.text() && other.field("whenUnsatisfiable").text() == action.text()
         };
         if constraints.items().skip(index + 1).any(|other| same(&other)) {

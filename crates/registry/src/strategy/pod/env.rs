@@ -1,6 +1,6 @@
 //! The rules of environment variables, and of references to fields of the pod, which volumes make too.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{Quantity, name};
 
@@ -46,7 +46,7 @@ const RESOURCES: [&str; 6] = [
 const CPU_DIVISORS: [&str; 2] = ["1m", "1"];
 const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-pub(super) fn validate(container: &At, errors: &mut Errors) {
+pub(super) fn validate(container: &Place, errors: &mut Errors) {
     for variable in container.field("env").items() {
         variable.field("name").require_follows(errors, name::environment_variable);
         value_from(&variable, errors);
@@ -67,7 +67,7 @@ pub(super) fn validate(container: &At, errors: &mut Errors) {
     }
 }
 
-type Check = fn(&At, &mut Errors);
+type Check = fn(&Place, &mut Errors);
 
 /// Where the value of a variable can come from.
 const SOURCES: [(&str, Check); 5] = [
@@ -78,7 +78,7 @@ const SOURCES: [(&str, Check); 5] = [
     ("fileKeyRef", file_reference),
 ];
 
-fn value_from(variable: &At, errors: &mut Errors) {
+fn value_from(variable: &Place, errors: &mut Errors) {
     let from = variable.field("valueFrom");
     if !from.is_set() {
         return;
@@ -100,12 +100,12 @@ fn value_from(variable: &At, errors: &mut Errors) {
     from.invalid_value(errors, "", detail);
 }
 
-fn key_reference(reference: &At, errors: &mut Errors) {
+fn key_reference(reference: &Place, errors: &mut Errors) {
     reference.field("name").follows(errors, name::dns_subdomain);
     reference.field("key").require_follows(errors, name::config_map_key);
 }
 
-fn file_reference(reference: &At, errors: &mut Errors) {
+fn file_reference(reference: &Place, errors: &mut Errors) {
     reference.field("key").require_follows(errors, name::environment_variable);
     reference.field("volumeName").require_follows(errors, name::dns_label);
     if reference.field("path").require(errors) {
@@ -114,7 +114,7 @@ fn file_reference(reference: &At, errors: &mut Errors) {
 }
 
 /// A field of the pod; `allowed` are those that can be used here.
-pub(super) fn field_reference(reference: &At, allowed: &[&str], errors: &mut Errors) {
+pub(super) fn field_reference(reference: &Place, allowed: &[&str], errors: &mut Errors) {
     let (version, field) = (reference.field("apiVersion"), reference.field("fieldPath"));
     if !version.require(errors) || !field.require(errors) {
         return;
@@ -132,12 +132,12 @@ pub(super) fn field_reference(reference: &At, allowed: &[&str], errors: &mut Err
     field.invalid(errors, format!("error converting fieldPath: {failure}"));
 }
 
-fn qualified(at: &At, key: &str, errors: &mut Errors) {
+fn qualified(at: &Place, key: &str, errors: &mut Errors) {
     name::qualified_name(key).into_iter().for_each(|message| at.invalid_value(errors, key, message));
 }
 
 /// A request or limit of a container; a volume has to say of which.
-pub(super) fn resource_reference(reference: &At, in_volume: bool, errors: &mut Errors) {
+pub(super) fn resource_reference(reference: &Place, in_volume: bool, errors: &mut Errors) {
     let resource = reference.field("resource");
     let huge_pages = ["requests.hugepages-", "limits.hugepages-"].iter().any(|part| resource.text().starts_with(part));
     if in_volume && reference.field("containerName").is_empty() {

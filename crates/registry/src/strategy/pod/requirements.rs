@@ -2,7 +2,7 @@
 
 use super::container::Pod;
 use super::resources::{HUGE_PAGES, aggregate, is_pod_level};
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::resource_name::{self, can_overcommit, is_extended};
 use crate::strategy::value::quantity;
 use object::field::{Error, Errors, Kind};
@@ -16,7 +16,7 @@ pub(super) enum Of {
     Pod,
 }
 
-pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate(resources: &Place, of: Of, pod: &Pod, errors: &mut Errors) {
     if resources.is_empty() {
         return;
     }
@@ -39,7 +39,7 @@ pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
 }
 
 /// What a runtime class adds to a pod: limits without requests.
-pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
+pub(super) fn validate_overhead(overhead: &Place, errors: &mut Errors) {
     // The rules are those of limits, and the path says so.
     let limits = overhead.field("limits");
     for (name, amount) in limits.with(overhead.value()).entries() {
@@ -47,7 +47,7 @@ pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
     }
 }
 
-fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+fn one(name: &str, amount: &Place, of: Of, errors: &mut Errors) {
     validate_name(name, amount, of, errors);
     // Quantities are in their canonical form.
     if amount.text().starts_with('-') {
@@ -64,7 +64,7 @@ fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     }
 }
 
-fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+fn validate_name(name: &str, amount: &Place, of: Of, errors: &mut Errors) {
     let known = match of {
         Of::Container => matches!(name, "cpu" | "memory" | "ephemeral-storage"),
         Of::Pod => matches!(name, "cpu" | "memory"),
@@ -82,8 +82,8 @@ fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     }
 }
 
-fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &mut Errors) {
-    let limit = limits.value().at(name);
+fn within_limit(name: &str, request: &Place, limits: &Place, requests: &Place, errors: &mut Errors) {
+    let limit = limits.key(name).value();
     if limit.is_null() {
         if !can_overcommit(name) {
             limits.required(errors, "Limit must be set for non overcommitable resources");
@@ -106,7 +106,7 @@ fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &m
 }
 
 /// The claims a container uses must be claims of its pod.
-fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
+fn claims(claims: &Place, pod: &Pod, errors: &mut Errors) {
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for claim in claims.items() {
         let (name, request) = (claim.field("name").text(), claim.field("request").text());
@@ -135,7 +135,7 @@ fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
 }
 
 /// What a pod asks for as a whole must hold what its containers ask for.
-pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_pod_level(spec: &Place, pod: &Pod, errors: &mut Errors) {
     let resources = spec.field("resources");
     if !resources.is_set() {
         return;
@@ -159,9 +159,9 @@ pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
         }
     }
     let most = resources.field("limits");
-    for (index, container) in spec.value().items("containers").iter().enumerate() {
+    for (index, container) in spec.field("containers").values().iter().enumerate() {
         for (name, limit) in container.at("resources").entries("limits") {
-            let bound = most.value().at(name);
+            let bound = most.key(name).value();
             if !bound.is_null() && quantity(limit) > quantity(bound) {
                 let containers = resources.field("containers");
                 let container = containers.item(index);
