@@ -34,6 +34,7 @@ mod windows;
 pub use default::{default_spec, default_template};
 pub use resources::qos_class;
 
+pub(in crate::strategy) use affinity::validate_tolerations;
 pub(in crate::strategy) use default::claim_spec;
 pub(in crate::strategy) use prepare::drop_disabled;
 pub(in crate::strategy) use spec::validate_template;

@@ -1,7 +1,7 @@
 //! RuntimeClasses.
 
 use crate::strategy::place::Place;
-use crate::strategy::{PLAIN, Strategy, node, resource_name};
+use crate::strategy::{PLAIN, Strategy, node, pod, resource_name};
 use object::field::Errors;
 use object::{Value, View, name};
 
@@ -25,7 +25,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
     let scheduling = class.field("scheduling");
     scheduling.field("nodeSelector").labels(errors);
-    scheduling.field("tolerations").items().for_each(|toleration| validate_toleration(&toleration, errors));
+    pod::validate_tolerations(&scheduling.field("tolerations"), errors);
     let identity =
         |toleration: &Value| ["key", "operator", "value", "effect"].map(|field| toleration.text(field).to_owned());
     let mut seen = Vec::new();
@@ -37,32 +37,6 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
     if let Some(old) = old {
         class.field("handler").unchanged(errors, old.at("handler"));
-    }
-}
-
-fn validate_toleration(toleration: &Place, errors: &mut Errors) {
-    let (key, value, effect) = (toleration.field("key"), toleration.field("value").text(), toleration.field("effect"));
-    let operator = toleration.field("operator");
-    key.follows_if_set(errors, name::qualified_name);
-    if key.is_empty() && operator.text() != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        operator.invalid_value(errors, operator.text(), detail);
-    }
-    if toleration.field("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
-        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        effect.invalid_value(errors, effect.text(), detail);
-    }
-    match operator.text() {
-        "Equal" | "" => match name::label_value(value) {
-            messages if messages.is_empty() => {}
-            messages => operator.invalid_value(errors, value, messages.join(";")),
-        },
-        "Exists" if value.is_empty() => {}
-        "Exists" => operator.invalid_value(errors, value, "value must be empty when `operator` is 'Exists'"),
-        _ => operator.one_of(errors, &["Equal", "Exists"]),
-    }
-    if !effect.is_empty() {
-        effect.one_of(errors, &node::TAINT_EFFECTS);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rules of where a pod may run: affinity, tolerations, spread.
 
+use crate::strategy::node::TAINT_EFFECTS;
 use crate::strategy::place::Place;
 use crate::strategy::{label_selector, node_selector};
 use object::field::Errors;
@@ -7,7 +8,6 @@ use object::{View, name};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 pub(super) fn validate(affinity: &Place, errors: &mut Errors) {
     if !affinity.is_set() {
@@ -82,7 +82,7 @@ fn label_keys(term: &Place, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_tolerations(tolerations: &Place, errors: &mut Errors) {
+pub(in crate::strategy) fn validate_tolerations(tolerations: &Place, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.field("key"), toleration.field("operator"));
         let (value, effect) = (toleration.field("value"), toleration.field("effect"));
@@ -110,7 +110,7 @@ pub(super) fn validate_tolerations(tolerations: &Place, errors: &mut Errors) {
             _ => operator.not_supported(errors, &["Equal", "Exists"]),
         }
         if !effect.is_empty() {
-            effect.one_of_if_set(errors, &TAINT_EFFECTS);
+            effect.one_of(errors, &TAINT_EFFECTS);
         }
     }
 }
