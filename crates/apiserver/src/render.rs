@@ -6,6 +6,7 @@ use crate::table;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode, header};
 use object::{ApiError, Edit, Map, Value, View, json};
+use registry::print::Printer;
 use registry::{Object, Resource};
 use schema::protobuf;
 use std::sync::Arc;
@@ -70,13 +71,18 @@ impl Viewer {
 
     /// An object that is in no store, or not yet: it has been converted already.
     pub(crate) fn value(&self, code: StatusCode, value: Value) -> Response<Body> {
+        self.value_printed_by(self.resource.printer, code, value)
+    }
+
+    /// The same for what is not of the resource's own kind.
+    pub(crate) fn value_printed_by(&self, printer: &Printer, code: StatusCode, value: Value) -> Response<Body> {
         match self.accept.guise {
             Guise::Itself => respond(self.accept.format, code, &value, self.pretty),
             Guise::Metadata => respond(self.accept.format, code, &partial(&value), self.pretty),
             Guise::Table => {
                 let revision = value.at("metadata").text("resourceVersion").to_owned();
                 let metadata = json!({ "resourceVersion": revision });
-                let table = table::table(&self.resource, metadata, [value], self.include, self.now, true);
+                let table = table::table(printer, &metadata, [value], self.include, self.now, true);
                 respond(self.accept.format, code, &table, self.pretty)
             }
         }
@@ -103,7 +109,7 @@ impl Viewer {
                     "metadata": metadata, "items": items,
                 })
             }
-            Guise::Table => table::table(&self.resource, metadata, items, self.include, self.now, true),
+            Guise::Table => table::table(self.resource.printer, &metadata, items, self.include, self.now, true),
         };
         respond(self.accept.format, StatusCode::OK, &value, self.pretty)
     }

@@ -2,7 +2,7 @@
 
 use crate::render::partial;
 use object::{Value, json};
-use registry::Resource;
+use registry::print::Printer;
 
 /// What rows carry of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,15 @@ impl Include {
 
 /// A table of objects. In a watch only the first one says what its columns are.
 pub(crate) fn table(
-    resource: &Resource,
-    metadata: Value,
+    printer: &Printer,
+    metadata: &Value,
     objects: impl IntoIterator<Item = Value>,
     include: Include,
     now: i64,
     with_columns: bool,
 ) -> Value {
     let rows = objects.into_iter().map(|object| {
-        let cells = (resource.printer.cells)(&object, now);
+        let cells = (printer.cells)(&object, now);
         let object = match include {
             Include::None => Value::Null,
             Include::Metadata => partial(&object),
@@ -49,7 +49,7 @@ pub(crate) fn table(
                 "description": column.description, "priority": column.priority,
             })
         };
-        resource.printer.columns.iter().map(column).collect::<Vec<_>>()
+        printer.columns.iter().map(column).collect::<Vec<_>>()
     });
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,

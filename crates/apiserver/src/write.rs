@@ -146,7 +146,7 @@ async fn replace(
     if body == object.body() && writes.is_empty() {
         return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
-    let gone = is_finished(&new);
+    let gone = is_finished(ctx, &new);
     let write = Write {
         key: object.key.clone(),
         expected: Some(object.revision),
@@ -166,12 +166,12 @@ async fn replace(
 }
 
 /// Whether an object that is being deleted waits for nothing more.
-pub(crate) fn is_finished(object: &Value) -> bool {
+pub(crate) fn is_finished(ctx: &Context, object: &Value) -> bool {
     let metadata = object.at("metadata");
     metadata.has("deletionTimestamp")
         && metadata.items("finalizers").is_empty()
         && metadata.int("deletionGracePeriodSeconds").unwrap_or(0) == 0
-        && !(object.text("kind") == "Namespace" && !object.at("spec").items("finalizers").is_empty())
+        && !ctx.hub.strategy.holds.is_some_and(|holds| holds(object))
 }
 
 pub(crate) fn object_at(key: Bytes, revision: store::Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
@@ -338,7 +338,7 @@ fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiEr
             if let Some(validate) = strategy.validate {
                 validate(new, old, &mut errors);
             }
-            if let Some(warn) = strategy.warn {
+            if let Some(warn) = strategy.warn.filter(|_| errors.is_empty()) {
                 warn(new, old).into_iter().for_each(|warning| ctx.warn(warning));
             }
         }

@@ -37,6 +37,11 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Where a text ceases to be base64, as Go counts: the first symbol that is none, or the end of what is incomplete.
+pub fn first_mistake(text: &str) -> usize {
+    text.bytes().position(|byte| value(byte).is_none() && !b"=\r\n".contains(&byte)).unwrap_or(text.len())
+}
+
 fn value(symbol: u8) -> Option<u32> {
     let value = match symbol {
         b'A'..=b'Z' => symbol - b'A',

@@ -25,6 +25,8 @@ pub enum Reason {
     UnsupportedMediaType,
     InternalError,
     ServiceUnavailable,
+    /// A failure that has no name of its own.
+    Unknown,
 }
 
 impl Reason {
@@ -42,7 +44,7 @@ impl Reason {
             Reason::UnsupportedMediaType => 415,
             Reason::Invalid => 422,
             Reason::TooManyRequests => 429,
-            Reason::ServerTimeout | Reason::InternalError => 500,
+            Reason::ServerTimeout | Reason::InternalError | Reason::Unknown => 500,
             Reason::ServiceUnavailable => 503,
             Reason::Timeout => 504,
         }
@@ -51,7 +53,10 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        match self {
+            Reason::Unknown => Ok(()),
+            named => fmt::Debug::fmt(named, f),
+        }
     }
 }
 
@@ -226,8 +231,11 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": message, "reason": reason.to_string(), "code": reason.code(),
+            "message": message, "code": reason.code(),
         });
+        if *reason != Reason::Unknown {
+            status["reason"] = json!(reason.to_string());
+        }
         if !continue_token.is_empty() {
             status["metadata"]["continue"] = json!(continue_token);
         }

@@ -25,16 +25,18 @@ enum Place<'a> {
     Root,
     Field(&'a Place<'a>, &'a str),
     Index(&'a Place<'a>, usize),
+    /// An entry of a map.
+    Key(&'a Place<'a>, &'a str),
 }
 
 impl Place<'_> {
-    /// The way Go's decoder names a place: fields only.
+    /// The way Go's decoder names a place: fields only, no items of lists and no keys of maps.
     fn without_indexes(&self) -> String {
         match self {
             Place::Root => String::new(),
             Place::Field(Place::Root, name) => (*name).to_owned(),
             Place::Field(parent, name) => format!("{}.{name}", parent.without_indexes()),
-            Place::Index(parent, _) => parent.without_indexes(),
+            Place::Index(parent, _) | Place::Key(parent, _) => parent.without_indexes(),
         }
     }
 }
@@ -44,7 +46,7 @@ impl fmt::Display for Place<'_> {
         match self {
             Place::Root => Ok(()),
             Place::Field(Place::Root, name) => f.write_str(name),
-            Place::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Place::Field(parent, name) | Place::Key(parent, name) => write!(f, "{parent}.{name}"),
             Place::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }
@@ -74,11 +76,11 @@ impl<'a> Walk<'a> {
                     if value.is_null() {
                         *value = empty(self.schema.shape(map.values));
                     }
-                    self.value(map.values, value, &Place::Field(place, key))?;
+                    self.value(map.values, value, &Place::Key(place, key))?;
                 }
                 Ok(())
             }
-            (Shape::Scalar(kind), value) => match self.scalar(*kind, value, place)? {
+            (Shape::Scalar(kind), value) => match scalar(*kind, value)? {
                 true => Ok(()),
                 false => Err(self.mismatch(node, value, place)),
             },
@@ -109,48 +111,6 @@ impl<'a> Walk<'a> {
         dropped.iter().for_each(|name| drop(fields.remove(name)));
         self.owner = outer;
         Ok(())
-    }
-
-    /// False if the value has the wrong type; an error if it has the right type and makes no sense.
-    fn scalar(&self, kind: Scalar, value: &mut Value, place: &Place<'_>) -> Result<bool, Mismatch> {
-        Ok(match kind {
-            Scalar::String => value.is_string(),
-            Scalar::Bool => value.is_boolean(),
-            Scalar::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
-            Scalar::Int64 => value.is_i64(),
-            Scalar::Double => value.is_number(),
-            Scalar::IntOrString => {
-                value.is_string() || value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
-            }
-            Scalar::Bytes => match value.as_str().map(base64::decode) {
-                Some(Some(_)) => true,
-                Some(None) => return Err(Mismatch("illegal base64 data at input byte 0".to_owned())),
-                None => false,
-            },
-            Scalar::Quantity => {
-                let text = match value {
-                    Value::String(text) => text.clone(),
-                    Value::Number(number) => number.to_string(),
-                    _ => return Ok(false),
-                };
-                let quantity: Quantity = text.parse().map_err(|error| Mismatch(format!("{place}: {error}")))?;
-                *value = Value::from(quantity.to_string());
-                true
-            }
-            Scalar::Time | Scalar::MicroTime => {
-                let Some(text) = value.as_str() else { return Ok(false) };
-                let parsed = time::parse(text).and_then(|(seconds, nanos)| match kind {
-                    Scalar::Time => time::format(seconds),
-                    _ => time::format_micros(seconds, nanos),
-                });
-                let canonical = parsed.ok_or_else(|| {
-                    let layout = "2006-01-02T15:04:05Z07:00";
-                    Mismatch(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
-                })?;
-                *value = Value::from(canonical);
-                true
-            }
-        })
     }
 
     fn mismatch(&self, node: NodeId, value: &Value, place: &Place<'_>) -> Mismatch {
@@ -199,6 +159,50 @@ impl<'a> Walk<'a> {
             .to_owned(),
         }
     }
+}
+
+/// False if the value has the wrong type; an error if it has the right type and makes no sense.
+fn scalar(kind: Scalar, value: &mut Value) -> Result<bool, Mismatch> {
+    Ok(match kind {
+        Scalar::String => value.is_string(),
+        Scalar::Bool => value.is_boolean(),
+        Scalar::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        Scalar::Int64 => value.is_i64(),
+        Scalar::Double => value.is_number(),
+        Scalar::IntOrString => value.is_string() || value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        Scalar::Bytes => match value.as_str().map(base64::decode) {
+            Some(Some(_)) => true,
+            Some(None) => {
+                let at = value.as_str().map_or(0, base64::first_mistake);
+                return Err(Mismatch(format!("illegal base64 data at input byte {at}")));
+            }
+            None => false,
+        },
+        Scalar::Quantity => {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => return Ok(false),
+            };
+            let quantity: Quantity =
+                text.parse().map_err(|error: object::quantity::InvalidQuantity| Mismatch(error.to_string()))?;
+            *value = Value::from(quantity.to_string());
+            true
+        }
+        Scalar::Time | Scalar::MicroTime => {
+            let Some(text) = value.as_str() else { return Ok(false) };
+            let parsed = time::parse(text).and_then(|(seconds, nanos)| match kind {
+                Scalar::Time => time::format(seconds),
+                _ => time::format_micros(seconds, nanos),
+            });
+            let canonical = parsed.ok_or_else(|| {
+                let layout = "2006-01-02T15:04:05Z07:00";
+                Mismatch(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
+            })?;
+            *value = Value::from(canonical);
+            true
+        }
+    })
 }
 
 /// Whether a value is what Go leaves out when it writes a field that is no pointer.
@@ -289,13 +293,13 @@ mod tests {
             (
                 "core.v1.Pod",
                 json!({ "metadata": { "labels": { "a": 1 } } }),
-                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string",
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
             ),
         ] {
             assert_eq!(conformed(kind, value.clone()), Err(message.to_owned()), "{value}");
         }
         for (kind, value, part) in [
-            ("core.v1.Secret", json!({ "data": { "k": "*" } }), "illegal base64"),
+            ("core.v1.Secret", json!({ "data": { "k": "Zm9v*" } }), "illegal base64 data at input byte 4"),
             ("core.v1.Container", json!({ "resources": { "limits": { "cpu": "lots" } } }), "quantities must match"),
             ("meta.v1.ObjectMeta", json!({ "creationTimestamp": "soon" }), "parsing time \"soon\""),
         ] {

@@ -36,6 +36,21 @@ pub struct Options {
     pub audit_policy: Option<PathBuf>,
 }
 
+impl Options {
+    /// A cluster of one's own with all its files in a directory, on a port that the system chooses.
+    pub fn new(data_dir: PathBuf, store: StoreChoice) -> Self {
+        Options {
+            kubeconfig: data_dir.join("kubeconfig"),
+            data_dir,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            store,
+            token_file: None,
+            audit_log: None,
+            audit_policy: None,
+        }
+    }
+}
+
 /// A cluster that runs.
 #[derive(Debug)]
 pub struct Cluster {

@@ -33,5 +33,6 @@ macro_rules! transcripts {
 }
 
 transcripts! {
-    create delete get patch watch
+    apply auth create delete diff_and_edit discovery dry_run events get immutable labels mistakes namespaces nodes
+    patch quotas replace server_side_apply services wait watch workloads
 }

@@ -17,13 +17,7 @@ pub struct Cluster {
 impl Cluster {
     pub async fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("cluster-").tempdir().expect("a temporary directory can be made");
-        let options = Options {
-            data_dir: dir.path().join("data"),
-            listen: ([127, 0, 0, 1], 0).into(),
-            kubeconfig: dir.path().join("kubeconfig"),
-            store: StoreChoice::Memory,
-            token_file: None,
-        };
+        let options = Options::new(dir.path().to_owned(), StoreChoice::Memory);
         let ambient = Ambient::real();
         let running = setpoint::Cluster::start(&options, ambient.clone(), |_| {}).await.expect("the cluster starts");
         Cluster { running, ambient, dir }

@@ -82,7 +82,7 @@ fn authenticated(mut user: User) -> User {
 /// Answers a token review; `spec` is the question.
 pub(crate) fn review(api: &Api, spec: &Value) -> Value {
     let asked: Vec<String> = spec.items("audiences").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked.clone() };
+    let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked };
     if spec.text("token").is_empty() {
         return json!({ "user": {} });
     }
@@ -102,5 +102,9 @@ pub(crate) fn user_of_certificate(der: &[u8]) -> Option<User> {
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
-    Some(authenticated(User { name, groups: groups.collect(), ..User::default() }))
+    // Which certificate it was, for audit logs.
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, der);
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let extra = [(service_account::CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")])].into();
+    Some(authenticated(User { name, groups: groups.collect(), extra, ..User::default() }))
 }

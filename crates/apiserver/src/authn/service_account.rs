@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// For whom tokens are meant that do not say so.
 pub(crate) const AUDIENCE: &str = ISSUER;
+/// What tells one credential of a user from another.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// A pod that is deleted keeps its identity until it is really gone, and this long beyond its grace period.
 const LEEWAY_SECONDS: i64 = 60;
 
@@ -69,10 +71,7 @@ pub(super) fn authenticate(api: &Api, key: &SigningKey, token: &str, audiences: 
     let namespace = own.text("namespace");
     let account = own.at("serviceaccount");
     exists(api, "serviceaccounts", "ServiceAccount", namespace, account, now)?;
-    let mut extra = BTreeMap::from([(
-        "authentication.kubernetes.io/credential-id".to_owned(),
-        vec![format!("JTI={}", claims.text("jti"))],
-    )]);
+    let mut extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", claims.text("jti"))])]);
     for (kind, table, namespace) in
         [("pod", "pods", namespace), ("secret", "secrets", namespace), ("node", "nodes", "")]
     {

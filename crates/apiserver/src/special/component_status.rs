@@ -19,8 +19,14 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
         "list" => match ctx.viewer.accept.guise {
             crate::media::Guise::Table => {
                 let viewer = &ctx.viewer;
-                let table =
-                    crate::table::table(&viewer.resource, json!({}), components, viewer.include, viewer.now, true);
+                let table = crate::table::table(
+                    viewer.resource.printer,
+                    &json!({}),
+                    components,
+                    viewer.include,
+                    viewer.now,
+                    true,
+                );
                 Ok(answer(ctx, StatusCode::OK, &table))
             }
             _ => {

@@ -1,6 +1,6 @@
 //! `scale`: how many replicas a workload has, without having to know the workload.
 
-use super::{Answer, answer, read};
+use super::{Answer, read};
 use crate::context::Context;
 use crate::decode::Decoded;
 use crate::options::Options;
@@ -44,7 +44,7 @@ pub(super) async fn serve(ctx: &Context, body: &Bytes) -> Answer {
         Stored::Object(object) => object.decode(),
         Stored::Dry(value) => value,
     };
-    Ok(answer(ctx, StatusCode::OK, &of(&value)))
+    Ok(ctx.viewer.value_printed_by(&registry::print::SCALE, StatusCode::OK, of(&value)))
 }
 
 /// The scale of a workload.

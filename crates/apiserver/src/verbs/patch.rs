@@ -132,6 +132,21 @@ fn patch_error(error: &PatchError) -> ApiError {
     }
 }
 
+/// `map[spec:map[replicas:3]]`.
+fn as_go_prints(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(as_go_prints).collect())),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| format!("{name}:{}", as_go_prints(value));
+            format!("map[{}]", joined(fields.iter().map(field).collect()))
+        }
+    }
+}
+
 /// Makes the result of a patch an object again.
 fn finish(
     ctx: &Context,
@@ -148,10 +163,14 @@ fn finish(
             return Err(ApiError::bad_request(format!("a patch may not change the {field} of an object")));
         }
     }
-    decode::conform_patched(resource, &mut decoded).map_err(|why| {
-        let blamed = if kind == Kind::Strategic { patch } else { &decoded.value };
-        ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed.to_string(), why.to_string())])
-    })?;
+    let blame = |patched: &Value, why: String| {
+        let blamed = if kind == Kind::Strategic { as_go_prints(patch) } else { patched.to_string() };
+        ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed, why)])
+    };
+    decode::conform_patched(resource, &mut decoded).map_err(|why| blame(&decoded.value, why))?;
+    if validation == FieldValidation::Strict && !decoded.mistakes.is_empty() {
+        return Err(blame(&decoded.value, format!("strict decoding error: {}", decoded.mistakes.join(", "))));
+    }
     let mut value = ctx.accept(decoded, validation)?;
     ctx.check_place(&mut value)?;
     ctx.to_hub(&mut value);
@@ -201,6 +220,8 @@ fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, 
             return Err(ApiError::bad_request(message));
         }
     }
+    // What is unknown is refused here whatever the request says of it: nobody could own it.
+    schema::apply::check_applied(resource.schema(), resource.node, &decoded.value).map_err(|e| apply_error(ctx, e))?;
     decode::conform(resource.schema(), resource.node, &resource.api_version(), &resource.kind, &mut decoded)?;
     let mut value = ctx.accept(decoded, options.validation)?;
     ctx.check_place(&mut value)?;
@@ -232,7 +253,7 @@ fn applied_to(ctx: &Context, options: &Options, live: Option<&Value>, applied: &
 fn apply_error(ctx: &Context, error: ApplyError) -> ApiError {
     match error {
         ApplyError::BadRequest(message) => ApiError::bad_request(message),
-        ApplyError::Invalid(message) => ApiError::internal(message),
+        ApplyError::Invalid(message) => ApiError::new(Reason::Unknown, message),
         ApplyError::Conflicts(conflicts) => {
             conflicts.to_api_error().with_object(&ctx.resource.group, &ctx.resource.plural, &ctx.target.name)
         }

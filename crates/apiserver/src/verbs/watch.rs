@@ -237,7 +237,7 @@ impl Stream {
                 let metadata = json!({ "resourceVersion": object.at("metadata").text("resourceVersion") });
                 let with_columns = !std::mem::replace(&mut self.columns_sent, true);
                 let now = i64::try_from(self.clock.wall().0 / 1000).unwrap_or(i64::MAX);
-                table::table(&self.viewer.resource, metadata, [object], self.viewer.include, now, with_columns)
+                table::table(self.viewer.resource.printer, &metadata, [object], self.viewer.include, now, with_columns)
             }
         }
     }

@@ -12,6 +12,8 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    holds: Some(|namespace| !namespace.at("spec").items("finalizers").is_empty()),
+    mark_deleted: Some(|namespace| namespace.object_or_new("status").set("phase", "Terminating")),
     parts: &[Part { name: "finalize", prepare: prepare_finalize, validate: validate_finalize }],
     ..PLAIN
 };

@@ -39,7 +39,7 @@ pub use conflict::{Conflict, Conflicts};
 pub use element::{Element, Key};
 pub use fields::fields_of;
 pub use managers::{Identity, Managed, Managers, ManagersError, Operation};
-pub use server_side::{ApplyError, apply};
+pub use server_side::{ApplyError, apply, check_applied};
 pub use set::{FieldSet, MAX_DEPTH};
 pub use update::{update, zero};
 pub use wire::FieldsError;

@@ -10,6 +10,7 @@ use super::merge::{give_up, merge};
 use super::set::FieldSet;
 use super::update::{UNOWNED, track, zero};
 use super::{Author, Invalid, Kind};
+use crate::{NodeId, Schema};
 use object::Value;
 
 /// To whom all fields are ascribed of an object without owners that is applied for the first time.
@@ -35,6 +36,13 @@ impl From<Invalid> for ApplyError {
     }
 }
 
+/// Whether something can be applied at all: every field is known and of its type, and no two items have the same key.
+pub fn check_applied(schema: &Schema, node: NodeId, applied: &Value) -> Result<(), ApplyError> {
+    check(schema, node, applied).map_err(|mistakes| {
+        ApplyError::Invalid(format!("failed to create typed patch object ({}): {mistakes}", name(applied)))
+    })
+}
+
 /// The live object with what is applied, and its owners then.
 ///
 /// - The author comes to own exactly what is applied, here and nowhere else.
@@ -57,9 +65,7 @@ pub fn apply(
     if managed_fields.is_some_and(|fields| !fields.is_null()) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
     }
-    check(kind.schema, kind.node, applied).map_err(|mistakes| {
-        ApplyError::Invalid(format!("failed to create typed patch object ({}): {mistakes}", name(applied)))
-    })?;
+    check_applied(kind.schema, kind.node, applied)?;
     let owner = author.identity(kind, Operation::Apply);
     let mut managers = managers.settled(kind);
     let fields = fields_of(kind.schema, kind.node, applied)?.without(kind.reset);

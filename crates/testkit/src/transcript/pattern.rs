@@ -28,18 +28,24 @@ enum Line {
 }
 
 impl Line {
-    fn new(text: &str) -> Self {
-        if text == ELLIPSIS {
-            return Line::Ellipsis;
-        }
-        if !PATTERNS.iter().any(|(name, _)| text.contains(name)) {
-            return Line::Exactly(text.to_owned());
-        }
+    /// A block of lines. Columns are as wide as what stands in them: where some of that is left open, so is how many
+    /// spaces are between columns. Indentation is not.
+    fn block(lines: &[String]) -> Vec<Self> {
+        let is_open = |line: &String| PATTERNS.iter().any(|(name, _)| line.contains(name));
+        let is_open = lines.iter().any(is_open);
+        let line = |text: &String| match text.as_str() {
+            ELLIPSIS => Line::Ellipsis,
+            text if is_open => Line::like(text),
+            text => Line::Exactly(text.to_owned()),
+        };
+        lines.iter().map(line).collect()
+    }
+
+    fn like(text: &str) -> Self {
         let mut source = regex::escape(text);
         for (name, pattern) in PATTERNS {
             source = source.replace(&regex::escape(name), pattern);
         }
-        // Columns are as wide as what stands in them, so their spaces vary with it; indentation does not.
         let indentation = source.len() - source.trim_start_matches(' ').len();
         let (indentation, rest) = source.split_at(indentation);
         let rest = SPACES.replace_all(rest, " +");
@@ -75,7 +81,7 @@ pub(super) struct Alignment(Vec<Edit>);
 
 impl Alignment {
     pub(super) fn new(expected: &[String], printed: &[String]) -> Self {
-        let lines: Vec<Line> = expected.iter().map(|text| Line::new(text)).collect();
+        let lines = Line::block(expected);
         // cost[i][j]: the fewest differences between the lines from i on and what was printed from j on.
         let (rows, columns) = (lines.len(), printed.len());
         let mut cost = vec![vec![0_usize; columns + 1]; rows + 1];
@@ -145,7 +151,7 @@ fn generalized(line: &str) -> String {
             (expression(pattern("<time>").to_owned()), "<time>"),
             (expression(pattern("<server>").to_owned()), "<server>"),
             (expression(r"\b10\.96\.\d+\.\d+\b".to_owned()), "<ip>"),
-            (expression(r"(?P<before>   )\d+s$".to_owned()), "$before<age>"),
+            (expression(r"(?P<before>   )\d+s(?P<after>   |$)".to_owned()), "$before<age>$after"),
             (expression(r#"(?P<before>resourceVersion"?: )"\d+""#.to_owned()), "$before\"<number>\""),
         ]
     });
@@ -193,8 +199,19 @@ mod tests {
     }
 
     #[test]
+    fn a_column_is_as_wide_as_what_is_left_open_in_it() {
+        assert!(
+            align("NAME   IP              AGE\na      <ip>   1s", "NAME   IP        AGE\na      1.2.3.4   1s")
+                .is_exact()
+        );
+        assert!(!align("NAME   AGE\na      1s", "NAME  AGE\na     1s").is_exact());
+    }
+
+    #[test]
     fn three_dots_stand_for_any_number_of_lines() {
-        for (expected, same) in [("...", true), ("a\n...\nd", true), ("a\n...\nb\n...\nd\n...", true), ("...\na", false)] {
+        for (expected, same) in
+            [("...", true), ("a\n...\nd", true), ("a\n...\nb\n...\nd\n...", true), ("...\na", false)]
+        {
             assert_eq!(align(expected, "a\nb\nc\nd").is_exact(), same, "{expected}");
         }
     }

@@ -102,7 +102,8 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         // `timeout` passes the signal on to its command and ends with it. It fails only if that has ended by itself.
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM);
         let _ = self.child.wait();
     }
 }
