@@ -321,13 +321,11 @@ fn differs_in_substance(new: &Value, old: &Value) -> bool {
 fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let mut errors = Errors::new();
     let strategy = ctx.hub.strategy;
-    let path = Path::new("metadata");
     metadata::validate(
         new.at("metadata"),
         ctx.hub.is_namespaced(),
         strategy.name,
         old.map(|old| old.at("metadata")),
-        &path,
         &mut errors,
     );
     match (ctx.target.subresource.as_str(), old) {
