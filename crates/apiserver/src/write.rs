@@ -5,7 +5,7 @@
 //! again on what is there now.
 
 use crate::admission::{self, Operation, Review};
-use crate::context::{Context, complete};
+use crate::context::Context;
 use crate::options::Options;
 use crate::{naming, ownership};
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
             Some(managers) => Some(managers.clone()),
             None => ownership::after_create(ctx, options, &new),
         };
-        ownership::record(&mut new, managers.as_ref());
+        ownership::set_aside(&mut new);
         let mut writes = Vec::new();
         admission::mutate(&mut Review::new(ctx, Operation::Create, &mut new, None, options.dry_run))?;
         ctx.check_place(&mut new)?;
@@ -60,11 +60,12 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
         admission::validate(&mut review)?;
         admission::allocate(&mut review)?;
         if options.dry_run {
+            ownership::record(&mut new, managers.as_ref());
             return Ok(Stored::Dry(new));
         }
         let name = new.at("metadata").text("name").to_owned();
         let key = ctx.hub.key(new.at("metadata").text("namespace"), &name);
-        let body = encode(ctx, &new);
+        let body = encode_owned(ctx, &new, managers.as_ref());
         writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
         match ctx.api.registry.commit(&writes).await? {
             Committed::At(revision) => return Ok(Stored::Object(object_at(key, revision, body)?)),
@@ -130,7 +131,7 @@ async fn replace(
         Some(managers) => Some(managers),
         None => ownership::after_update(ctx, options, old, &new),
     };
-    ownership::record(&mut new, managers.as_ref());
+    ownership::set_aside(&mut new);
     let mut writes = Vec::new();
     admission::mutate(&mut Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run))?;
     prepare(ctx, &mut new, Some(old));
@@ -140,9 +141,10 @@ async fn replace(
     admission::validate(&mut review)?;
     admission::allocate(&mut review)?;
     if options.dry_run {
+        ownership::record(&mut new, managers.as_ref());
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
-    let body = encode(ctx, &new);
+    let body = encode_owned(ctx, &new, managers.as_ref());
     if body == object.body() && writes.is_empty() {
         return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
@@ -178,10 +180,23 @@ pub(crate) fn object_at(key: Bytes, revision: store::Revision, body: Bytes) -> R
     Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
 }
 
+/// The bytes of an object with its owners in its metadata.
 pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
-    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     registry::encode(&ctx.hub.stored_as, &ctx.hub.kind, value.as_object().unwrap_or(&EMPTY))
 }
+
+/// The bytes of an object with its owners beside it: they are written as they are, without becoming a tree first.
+fn encode_owned(ctx: &Context, value: &Value, managers: Option<&Managers>) -> Bytes {
+    let managed = managers.filter(|managers| !managers.is_empty()).map(|managers| {
+        let mut json = String::with_capacity(1024);
+        managers.write(&mut json);
+        json
+    });
+    let fields = value.as_object().unwrap_or(&EMPTY);
+    registry::encode_managed(&ctx.hub.stored_as, &ctx.hub.kind, fields, managed.as_deref())
+}
+
+static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
     ctx.conflict(
@@ -206,8 +221,10 @@ fn stamp(ctx: &Context, new: &mut Value) {
         metadata.set("generation", 1);
     }
     if ctx.hub.subresource("status").is_some() && new.has("status") && !ctx.hub.strategy.created_with_status {
-        new.remove("status");
-        complete(&ctx.hub, new);
+        match schema::default_of(ctx.hub.schema(), ctx.hub.node, "status") {
+            Some(status) => new.set("status", status),
+            None => drop(new.remove("status")),
+        }
     }
 }
 
