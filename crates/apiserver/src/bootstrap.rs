@@ -39,7 +39,7 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     ensure(&client, objects).await?;
     // The service gets its address from the range, which is looked up in the cache.
     api.registry.cache.current().await.map_err(ApiError::internal)?;
-    ensure(&client, vec![("/api/v1/namespaces/default/services".to_owned(), api_service(api))]).await?;
+    ensure_api_service(api, &client).await?;
     ensure_policy(&client).await
 }
 
@@ -62,6 +62,29 @@ async fn ensure(client: &Local, objects: Vec<(String, Value)>) -> Result<(), Api
             Err(error) if error.reason() != Reason::AlreadyExists => return Err(error),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Unlike the rest it is looked for first: to create it once more would ask for its address once more. A server may
+/// come back on another port.
+async fn ensure_api_service(api: &Api, client: &Local) -> Result<(), ApiError> {
+    let (collection, wanted) = ("/api/v1/namespaces/default/services", api_service(api));
+    let path = format!("{collection}/kubernetes");
+    let mut existing = match client.get(&path).await {
+        Ok(existing) => existing,
+        Err(error) if error.reason() == Reason::NotFound => {
+            return match client.create(collection, &wanted).await {
+                Err(error) if error.reason() != Reason::AlreadyExists => Err(error),
+                _ => Ok(()),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    let ports = wanted.at("spec").at("ports");
+    if existing.at("spec").at("ports") != ports {
+        existing.object_or_new("spec").set("ports", ports.clone());
+        client.update(&path, &existing).await?;
     }
     Ok(())
 }

@@ -104,6 +104,9 @@ impl Api {
         trail.impersonated = trail.user.as_ref().filter(|sender| !Arc::ptr_eq(sender, &user)).map(|_| user.clone());
         let _admitted = self.flow.admit(info, &self.metrics).await?;
         self.authorization.check(self, &user, info).await?;
+        if let Some(creation) = info.as_creation_of_a_stream(headers.contains_key(header::UPGRADE)) {
+            self.authorization.check(self, &user, &creation).await?;
+        }
         let Some(target) = &info.target else {
             return other::serve(self, info, &query, &headers, &user).await;
         };
@@ -253,17 +256,25 @@ where
         let message = format!("limit is {MAX_BODY_BYTES}");
         ApiError::new(Reason::RequestEntityTooLarge, format!("Request entity too large: {message}"))
     };
-    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+    // What is a little too large is read to its end and thrown away: a client that is still sending when it is
+    // answered may never see the answer.
+    if body.size_hint().lower() > 2 * MAX_BODY_BYTES as u64 {
         return Err(too_large());
     }
     let reading = async {
         let mut whole = BytesMut::new();
+        let mut thrown_away = 0;
         let mut first: Option<Bytes> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| ApiError::bad_request(format!("the body cannot be read: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
-            if whole.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > MAX_BODY_BYTES {
-                return Err(too_large());
+            if thrown_away > 0 || whole.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > MAX_BODY_BYTES {
+                thrown_away += data.len();
+                (first, whole) = (None, BytesMut::new());
+                if thrown_away > MAX_BODY_BYTES {
+                    return Err(too_large());
+                }
+                continue;
             }
             // Most bodies come in one piece, which need not be copied.
             match (&first, whole.is_empty()) {
@@ -275,6 +286,9 @@ where
                     whole.extend_from_slice(&data);
                 }
             }
+        }
+        if thrown_away > 0 {
+            return Err(too_large());
         }
         Ok(first.unwrap_or_else(|| whole.freeze()))
     };

@@ -52,6 +52,8 @@ impl Info {
             http::Method::PATCH => "patch",
             http::Method::DELETE if collection => "deletecollection",
             http::Method::DELETE => "delete",
+            // No resource has a verb of this name, so nothing allows it and nothing serves it.
+            http::Method::OPTIONS | http::Method::TRACE | http::Method::CONNECT => "",
             _ if legacy_watch => "watch",
             // Even a single object can be watched, by a field selector or by a parameter that is there for it.
             _ if query.flag("watch") && (collection || target.subresource.is_empty()) => "watch",
@@ -81,6 +83,17 @@ impl Info {
     }
 }
 
+impl Info {
+    /// What a request for a shell in a pod, or the like, has to be allowed besides: browsers can only `get` a
+    /// WebSocket, and looking at pods must not be enough to run programs in them.
+    pub(crate) fn as_creation_of_a_stream(&self, upgrades: bool) -> Option<Self> {
+        let target = self.target.as_ref()?;
+        let streams = ["exec", "attach", "portforward"].contains(&target.subresource.as_str());
+        let asks = upgrades && self.verb == "get" && target.resource == "pods" && streams;
+        asks.then(|| Info { verb: "create", ..self.clone() })
+    }
+}
+
 fn plain_verb(method: &http::Method) -> &'static str {
     match *method {
         http::Method::POST => "post",
@@ -89,6 +102,7 @@ fn plain_verb(method: &http::Method) -> &'static str {
         http::Method::DELETE => "delete",
         http::Method::HEAD => "head",
         http::Method::OPTIONS => "options",
+        http::Method::TRACE => "trace",
         _ => "get",
     }
 }

@@ -1,7 +1,7 @@
 //! A client that sends exactly what it is told to: for requests that no well-behaved client would make, and for
 //! tests that count what the server acknowledged.
 //!
-//! HTTP/1.1, one connection per [`Connection`], no pool, no retry.
+//! One connection per [`Connection`] or [`Streams`], no pool, no retry.
 
 use ambient::Tasks;
 use bytes::Bytes;
@@ -9,7 +9,8 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use object::{Value, View, base64, json};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// An answer that takes longer is none.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -74,16 +76,31 @@ impl Client {
         Client { address, tls: TlsConnector::from(Arc::new(tls)) }
     }
 
+    /// A connection for one request at a time: HTTP/1.1.
     pub async fn connect(&self) -> Result<Connection, Failure> {
-        let stream = TcpStream::connect(&self.address).await?;
-        stream.set_nodelay(true)?;
-        let name = ServerName::try_from("localhost")?;
-        let stream = self.tls.connect(name, stream).await?;
+        let stream = self.encrypted(b"http/1.1").await?;
         let (requests, connection) = handshake(TokioIo::new(stream)).await?;
         let tasks = Tasks::new();
         // How it ends is seen by whoever waits for an answer.
         tasks.spawn_until_stopped("connection", async move { drop(connection.await) });
         Ok(Connection { requests, tasks })
+    }
+
+    /// A connection for many requests at once: HTTP/2.
+    pub async fn connect_many(&self) -> Result<Streams, Failure> {
+        let stream = self.encrypted(b"h2").await?;
+        let (requests, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+        let tasks = Tasks::new();
+        tasks.spawn_until_stopped("connection", async move { drop(connection.await) });
+        Ok(Streams { requests, tasks })
+    }
+
+    async fn encrypted(&self, protocol: &[u8]) -> Result<TlsStream<TcpStream>, Failure> {
+        let stream = TcpStream::connect(&self.address).await?;
+        stream.set_nodelay(true)?;
+        let mut config = ClientConfig::clone(self.tls.config());
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost")?, stream).await?)
     }
 
     /// One request on a connection of its own.
@@ -128,6 +145,31 @@ impl Connection {
 }
 
 impl Drop for Connection {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+/// A connection that carries many requests at once; closed when dropped.
+#[derive(Debug)]
+pub struct Streams {
+    requests: http2::SendRequest<Full<Bytes>>,
+    tasks: Tasks,
+}
+
+impl Streams {
+    pub async fn send(&self, mut request: Request<Bytes>) -> Result<Answer, Failure> {
+        // The host is part of the URL here.
+        request.headers_mut().remove(header::HOST);
+        *request.uri_mut() = format!("https://localhost{}", request.uri()).parse()?;
+        let response = self.requests.clone().send_request(request.map(Full::new)).await?;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+}
+
+impl Drop for Streams {
     fn drop(&mut self) {
         self.tasks.cancel();
     }

@@ -138,15 +138,15 @@ impl<'a> Merge<'a> {
             return Ok(patch.into_iter().map(plain).collect());
         };
         let of_objects = original.iter().chain(&patch).any(Value::is_object);
+        // Where the patch does not say in which order things come, it is that of its own items.
+        let own_order = || patch.iter().filter(|item| item.get(DIRECTIVE).is_none()).cloned().collect();
+        let order: Vec<Value> = directives.order.unwrap_or_else(own_order);
         let merged = match of_objects {
             true => self.objects(original.to_vec(), patch, merge_key, known.node)?,
             false => scalars(original.to_vec(), patch, directives.deleted.as_deref().unwrap_or_default()),
         };
         let identity = |item: &Value| if of_objects { item.get(merge_key).cloned() } else { Some(item.clone()) };
-        Ok(match directives.order {
-            Some(order) => in_order(merged, original, &order, identity),
-            None => merged,
-        })
+        Ok(in_order(merged, original, &order, identity))
     }
 
     /// Merges lists whose items are told apart by a key.
@@ -326,6 +326,7 @@ mod tests {
             containers(json!([{ "name": "b", "image": "2" }, { "name": "c", "image": "3", "args": null }])),
             json!([{ "name": "a", "image": "1", "args": ["x"] }, { "name": "b", "image": "2" }, { "name": "c", "image": "3" }])
         );
+        assert_eq!(containers(json!([{ "name": "c" }]))[0], json!({ "name": "c" }), "what is new comes first");
         assert_eq!(
             containers(json!([{ "name": "a", "args": ["y"] }]))[0],
             json!({ "name": "a", "image": "1", "args": ["y"] }),
