@@ -54,7 +54,7 @@ async fn a_snapshot_stays_as_it_was() {
 
 #[tokio::test]
 async fn a_watch_from_the_past_reads_what_memory_no_longer_holds_and_then_follows() {
-    const OBJECTS: usize = 24;
+    const OBJECTS: usize = 10;
     let registry = registry().await;
     let start = registry.cache.revision();
     // Together more than the cache keeps of recent events.
@@ -85,7 +85,7 @@ async fn a_watch_from_the_past_reads_what_memory_no_longer_holds_and_then_follow
 async fn a_watch_that_would_miss_something_says_so() {
     let registry = registry().await;
     let first = put(&registry, "a", None, 1).await;
-    for n in 0..24 {
+    for n in 0..10 {
         put(&registry, &format!("b-{n}"), None, 1 << 20).await;
     }
     let last = registry.cache.current().await.unwrap();
