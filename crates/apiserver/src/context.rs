@@ -11,7 +11,7 @@ use http::HeaderMap;
 use object::{ApiError, Edit, Value, View, time};
 use parking_lot::Mutex;
 use registry::Resource;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -27,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) hub: Arc<Resource>,
     pub(crate) viewer: Viewer,
     warnings: Mutex<Vec<String>>,
+    /// The time of the request as objects carry it, once somebody has asked.
+    now: OnceLock<String>,
 }
 
 impl Context {
@@ -41,7 +43,19 @@ impl Context {
     ) -> Self {
         let hub = api.registry.resources().stored(&resource);
         let target = info.target.clone().unwrap_or_default();
-        Context { api, info, target, query, headers, user, resource, hub, viewer, warnings: Mutex::default() }
+        Context {
+            api,
+            info,
+            target,
+            query,
+            headers,
+            user,
+            resource,
+            hub,
+            viewer,
+            warnings: Mutex::default(),
+            now: OnceLock::new(),
+        }
     }
 
     /// The same request, about another resource: what an action on one object means for another.
@@ -123,7 +137,7 @@ impl Context {
 
     /// Wall time as objects carry it.
     pub(crate) fn now(&self) -> String {
-        time::format(self.now_seconds()).unwrap_or_default()
+        self.now.get_or_init(|| time::format(self.now_seconds()).unwrap_or_default()).clone()
     }
 
     pub(crate) fn now_seconds(&self) -> i64 {

@@ -102,7 +102,7 @@ pub(crate) fn conform(
 }
 
 /// The same for the result of a patch, which is blamed in other words.
-pub fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), String> {
+pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), String> {
     let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value).map_err(|e| e.to_string())?;
     decoded.add_unknown(unknown);
     Ok(())
@@ -129,7 +129,7 @@ fn check_type(api_version: &str, kind: &str, expected_version: &str, expected_ki
 }
 
 /// What JSON calls the type of a value.
-pub fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

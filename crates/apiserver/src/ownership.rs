@@ -50,6 +50,11 @@ pub(crate) fn after_update(ctx: &Context, options: &Options, old: &Value, new: &
     }
 }
 
+/// Takes the owners out of an object. They are kept beside it until it is stored, for speed.
+pub(crate) fn set_aside(object: &mut Value) {
+    object.object_or_new("metadata").remove("managedFields");
+}
+
 /// Writes owners into an object.
 pub(crate) fn record(object: &mut Value, managers: Option<&Managers>) {
     let metadata = object.object_or_new("metadata");

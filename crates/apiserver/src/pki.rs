@@ -93,7 +93,7 @@ impl Authority {
             params.distinguished_name.push(DnType::OrganizationName, *group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(params)
+        self.sign(&params)
     }
 
     /// A certificate for the API under all names it is reached by.
@@ -104,7 +104,7 @@ impl Authority {
         }
         params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let pair = self.sign(params)?;
+        let pair = self.sign(&params)?;
         let invalid = |error: rustls::pki_types::pem::Error| rustls::Error::General(error.to_string());
         let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes());
         let chain = chain.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
@@ -113,7 +113,7 @@ impl Authority {
         Ok(CertifiedKey::from_der(chain, key, &provider)?)
     }
 
-    fn sign(&self, params: CertificateParams) -> Result<Pair, PkiError> {
+    fn sign(&self, params: &CertificateParams) -> Result<Pair, PkiError> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })

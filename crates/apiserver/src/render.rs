@@ -82,7 +82,7 @@ impl Viewer {
             Guise::Table => {
                 let revision = value.at("metadata").text("resourceVersion").to_owned();
                 let metadata = json!({ "resourceVersion": revision });
-                let table = table::table(printer, metadata, [value], self.include, self.now, true);
+                let table = table::table(printer, &metadata, [value], self.include, self.now, true);
                 respond(self.accept.format, code, &table, self.pretty)
             }
         }
@@ -109,7 +109,7 @@ impl Viewer {
                     "metadata": metadata, "items": items,
                 })
             }
-            Guise::Table => table::table(self.resource.printer, metadata, items, self.include, self.now, true),
+            Guise::Table => table::table(self.resource.printer, &metadata, items, self.include, self.now, true),
         };
         respond(self.accept.format, StatusCode::OK, &value, self.pretty)
     }

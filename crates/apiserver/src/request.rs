@@ -30,17 +30,6 @@ pub(crate) struct Target {
     pub rest: String,
 }
 
-impl Target {
-    /// `pods`, `pods/status`.
-    pub(crate) fn resource_path(&self) -> String {
-        if self.subresource.is_empty() {
-            self.resource.clone()
-        } else {
-            format!("{}/{}", self.resource, self.subresource)
-        }
-    }
-}
-
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.path)

@@ -26,7 +26,7 @@ impl Include {
 /// A table of objects. In a watch only the first one says what its columns are.
 pub(crate) fn table(
     printer: &Printer,
-    metadata: Value,
+    metadata: &Value,
     objects: impl IntoIterator<Item = Value>,
     include: Include,
     now: i64,

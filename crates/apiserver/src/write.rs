@@ -5,7 +5,7 @@
 //! again on what is there now.
 
 use crate::admission::{self, Operation, Review};
-use crate::context::{Context, complete};
+use crate::context::Context;
 use crate::options::Options;
 use crate::{naming, ownership};
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
             Some(managers) => Some(managers.clone()),
             None => ownership::after_create(ctx, options, &new),
         };
-        ownership::record(&mut new, managers.as_ref());
+        ownership::set_aside(&mut new);
         let mut writes = Vec::new();
         admission::mutate(&mut Review::new(ctx, Operation::Create, &mut new, None, options.dry_run))?;
         ctx.check_place(&mut new)?;
@@ -60,11 +60,12 @@ pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> 
         admission::validate(&mut review)?;
         admission::allocate(&mut review)?;
         if options.dry_run {
+            ownership::record(&mut new, managers.as_ref());
             return Ok(Stored::Dry(new));
         }
         let name = new.at("metadata").text("name").to_owned();
         let key = ctx.hub.key(new.at("metadata").text("namespace"), &name);
-        let body = encode(ctx, &new);
+        let body = encode_owned(ctx, &new, managers.as_ref());
         writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
         match ctx.api.registry.commit(&writes).await? {
             Committed::At(revision) => return Ok(Stored::Object(object_at(key, revision, body)?)),
@@ -130,7 +131,7 @@ async fn replace(
         Some(managers) => Some(managers),
         None => ownership::after_update(ctx, options, old, &new),
     };
-    ownership::record(&mut new, managers.as_ref());
+    ownership::set_aside(&mut new);
     let mut writes = Vec::new();
     admission::mutate(&mut Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run))?;
     prepare(ctx, &mut new, Some(old));
@@ -140,13 +141,14 @@ async fn replace(
     admission::validate(&mut review)?;
     admission::allocate(&mut review)?;
     if options.dry_run {
+        ownership::record(&mut new, managers.as_ref());
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
-    let body = encode(ctx, &new);
+    let body = encode_owned(ctx, &new, managers.as_ref());
     if body == object.body() && writes.is_empty() {
         return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
-    let gone = is_finished(&new);
+    let gone = is_finished(ctx, &new);
     let write = Write {
         key: object.key.clone(),
         expected: Some(object.revision),
@@ -166,22 +168,35 @@ async fn replace(
 }
 
 /// Whether an object that is being deleted waits for nothing more.
-pub(crate) fn is_finished(object: &Value) -> bool {
+pub(crate) fn is_finished(ctx: &Context, object: &Value) -> bool {
     let metadata = object.at("metadata");
     metadata.has("deletionTimestamp")
         && metadata.items("finalizers").is_empty()
         && metadata.int("deletionGracePeriodSeconds").unwrap_or(0) == 0
-        && !(object.text("kind") == "Namespace" && !object.at("spec").items("finalizers").is_empty())
+        && !ctx.hub.strategy.holds.is_some_and(|holds| holds(object))
 }
 
 pub(crate) fn object_at(key: Bytes, revision: store::Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
     Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
 }
 
+/// The bytes of an object with its owners in its metadata.
 pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
-    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     registry::encode(&ctx.hub.stored_as, &ctx.hub.kind, value.as_object().unwrap_or(&EMPTY))
 }
+
+/// The bytes of an object with its owners beside it: they are written as they are, without becoming a tree first.
+fn encode_owned(ctx: &Context, value: &Value, managers: Option<&Managers>) -> Bytes {
+    let managed = managers.filter(|managers| !managers.is_empty()).map(|managers| {
+        let mut json = String::with_capacity(1024);
+        managers.write(&mut json);
+        json
+    });
+    let fields = value.as_object().unwrap_or(&EMPTY);
+    registry::encode_managed(&ctx.hub.stored_as, &ctx.hub.kind, fields, managed.as_deref())
+}
+
+static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
     ctx.conflict(
@@ -206,8 +221,10 @@ fn stamp(ctx: &Context, new: &mut Value) {
         metadata.set("generation", 1);
     }
     if ctx.hub.subresource("status").is_some() && new.has("status") && !ctx.hub.strategy.created_with_status {
-        new.remove("status");
-        complete(&ctx.hub, new);
+        match schema::default_of(ctx.hub.schema(), ctx.hub.node, "status") {
+            Some(status) => new.set("status", status),
+            None => drop(new.remove("status")),
+        }
     }
 }
 
@@ -321,13 +338,11 @@ fn differs_in_substance(new: &Value, old: &Value) -> bool {
 fn validate(ctx: &Context, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let mut errors = Errors::new();
     let strategy = ctx.hub.strategy;
-    let path = Path::new("metadata");
     metadata::validate(
         new.at("metadata"),
         ctx.hub.is_namespaced(),
         strategy.name,
         old.map(|old| old.at("metadata")),
-        &path,
         &mut errors,
     );
     match (ctx.target.subresource.as_str(), old) {

@@ -19,5 +19,5 @@ pub use registry::{Committed, Registry, Resources, Write};
 pub use resource::{Resource, SchemaRef, Scope, Subresource, Verb, Verbs};
 pub use seal::{Plain, Seal};
 pub use selection::Selection;
-pub use stored::{Object, Unreadable, encode, selectable_text};
+pub use stored::{Object, Unreadable, encode, encode_managed, selectable_text};
 pub use table::builtin;

@@ -175,6 +175,11 @@ impl Resource {
         }
     }
 
+    /// Whether it is part of the program, and not defined by a user.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self.schema, SchemaRef::Builtin)
+    }
+
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }

@@ -193,14 +193,24 @@ fn write_resource_version(revision: Revision, out: &mut BytesMut) {
 
 /// The bytes to store for an object. They are kept for as long as the object lives, so they have no room to spare.
 pub fn encode(api_version: &str, kind: &str, object: &Map<String, Value>) -> Bytes {
+    let managed = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    encode_managed(api_version, kind, object, managed.map(Value::to_string).as_deref())
+}
+
+/// The same for an object whose managed fields are already written as JSON; those in its metadata do not count.
+pub fn encode_managed(api_version: &str, kind: &str, object: &Map<String, Value>, managed: Option<&str>) -> Bytes {
     let mut out = Vec::with_capacity(4096);
     out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{").as_bytes());
     let mut comma = false;
     for (name, value) in object.get("metadata").and_then(Value::as_object).into_iter().flatten() {
-        if name != "resourceVersion" && name != "selfLink" {
+        if !matches!(name.as_str(), "resourceVersion" | "selfLink" | "managedFields") {
             write_field(&mut out, comma, name, value);
             comma = true;
         }
+    }
+    if let Some(managed) = managed {
+        out.extend_from_slice(if comma { b",\"managedFields\":" } else { b"\"managedFields\":" });
+        out.extend_from_slice(managed.as_bytes());
     }
     out.push(b'}');
     for (name, value) in object {

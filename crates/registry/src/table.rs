@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The built-in resources, in the order discovery lists them: groups by importance, newer versions first.
 pub fn builtin() -> &'static [Arc<Resource>] {
-    static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().into_iter().map(Arc::new).collect());
+    static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().map(Arc::new).collect());
     &TABLE
 }
 
@@ -107,8 +107,25 @@ fn names(names: &[&'static str]) -> Cow<'static, [Cow<'static, str>]> {
     names.iter().map(|name| Cow::Borrowed(*name)).collect()
 }
 
+fn rows() -> impl Iterator<Item = Resource> {
+    let parts = [
+        core(),
+        apps(),
+        reviews(),
+        batch(),
+        networking(),
+        access(),
+        storage(),
+        extensions(),
+        cluster_services(),
+        devices(),
+    ];
+    parts.into_iter().flatten()
+}
+
+/// The group without a name.
 #[rustfmt::skip]
-fn rows() -> Vec<Resource> {
+fn core() -> Vec<Resource> {
     use Subresource::*;
     vec![
         namespaced("v1", "Binding", "bindings").verbs(Verbs::CREATE_ONLY)
@@ -152,6 +169,14 @@ fn rows() -> Vec<Resource> {
         namespaced("v1", "Service", "services").short(&["svc"]).categories(&["all"]).subresources(&[Proxy, Status])
             .selectable(&["spec.clusterIP", "spec.type"])
             .strategy(&strategy::service::STRATEGY).printer(&print::SERVICE),
+    ]
+}
+
+/// apiregistration.k8s.io, apps, events.k8s.io.
+#[rustfmt::skip]
+fn apps() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("apiregistration.k8s.io/v1", "APIService", "apiservices").categories(&["api-extensions"]).subresources(&[Status])
             .strategy(&strategy::api_service::STRATEGY).printer(&print::API_SERVICE),
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions")
@@ -167,12 +192,27 @@ fn rows() -> Vec<Resource> {
         namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL)
             .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"])
             .strategy(&strategy::event::EVENTS).printer(&print::EVENT),
+    ]
+}
+
+/// authentication.k8s.io, authorization.k8s.io.
+#[rustfmt::skip]
+fn reviews() -> Vec<Resource> {
+    vec![
         cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews").verbs(Verbs::CREATE_ONLY),
         namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(Verbs::CREATE_ONLY),
         cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews").verbs(Verbs::CREATE_ONLY),
+    ]
+}
+
+/// autoscaling, batch, certificates.k8s.io.
+#[rustfmt::skip]
+fn batch() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status])
             .strategy(&strategy::autoscaler::V2).printer(&print::HORIZONTAL_POD_AUTOSCALER),
         namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2")
@@ -185,6 +225,14 @@ fn rows() -> Vec<Resource> {
         cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
             .selectable(&["spec.signerName"])
             .strategy(&strategy::certificate::STRATEGY).printer(&print::CERTIFICATE_SIGNING_REQUEST),
+    ]
+}
+
+/// networking.k8s.io, policy.
+#[rustfmt::skip]
+fn networking() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses")
             .strategy(&strategy::ingress::INGRESS_CLASS).printer(&print::INGRESS_CLASS),
         namespaced("networking.k8s.io/v1", "Ingress", "ingresses").short(&["ing"]).subresources(&[Status])
@@ -197,6 +245,13 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::service_cidr::SERVICE_CIDR).printer(&print::SERVICE_CIDR),
         namespaced("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).subresources(&[Status])
             .strategy(&strategy::disruption_budget::STRATEGY).printer(&print::POD_DISRUPTION_BUDGET),
+    ]
+}
+
+/// rbac.authorization.k8s.io.
+#[rustfmt::skip]
+fn access() -> Vec<Resource> {
+    vec![
         cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings")
             .strategy(&strategy::rbac::CLUSTER_ROLE_BINDING).printer(&print::ROLE_BINDING),
         cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles")
@@ -205,6 +260,14 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::rbac::ROLE_BINDING).printer(&print::ROLE_BINDING),
         namespaced("rbac.authorization.k8s.io/v1", "Role", "roles")
             .strategy(&strategy::rbac::ROLE),
+    ]
+}
+
+/// storage.k8s.io.
+#[rustfmt::skip]
+fn storage() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers")
             .strategy(&strategy::storage::CSI_DRIVER).printer(&print::CSI_DRIVER),
         cluster("storage.k8s.io/v1", "CSINode", "csinodes")
@@ -217,6 +280,14 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::storage::VOLUME_ATTACHMENT).printer(&print::VOLUME_ATTACHMENT),
         cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"])
             .strategy(&strategy::storage::VOLUME_ATTRIBUTES_CLASS).printer(&print::VOLUME_ATTRIBUTES_CLASS),
+    ]
+}
+
+/// admissionregistration.k8s.io, apiextensions.k8s.io.
+#[rustfmt::skip]
+fn extensions() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").categories(&["api-extensions"])
             .strategy(&strategy::admission_policy::MUTATING).printer(&print::MUTATING_ADMISSION_POLICY),
         cluster("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").categories(&["api-extensions"])
@@ -231,6 +302,14 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::webhook::VALIDATING).printer(&print::WEBHOOK_CONFIGURATION),
         cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).categories(&["api-extensions"]).subresources(&[Status])
             .strategy(&strategy::custom_resource::STRATEGY),
+    ]
+}
+
+/// scheduling.k8s.io, coordination.k8s.io, node.k8s.io, discovery.k8s.io, flowcontrol.apiserver.k8s.io.
+#[rustfmt::skip]
+fn cluster_services() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"])
             .strategy(&strategy::priority_class::STRATEGY).printer(&print::PRIORITY_CLASS),
         namespaced("coordination.k8s.io/v1", "Lease", "leases")
@@ -243,6 +322,14 @@ fn rows() -> Vec<Resource> {
             .strategy(&strategy::flow_control::FLOW_SCHEMA).printer(&print::FLOW_SCHEMA),
         cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status])
             .strategy(&strategy::flow_control::PRIORITY_LEVEL).printer(&print::PRIORITY_LEVEL),
+    ]
+}
+
+/// resource.k8s.io.
+#[rustfmt::skip]
+fn devices() -> Vec<Resource> {
+    use Subresource::*;
+    vec![
         cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
             .strategy(&strategy::device::DEVICE_CLASS).printer(&print::DEVICE_CLASS),
         namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims").subresources(&[Status])

@@ -4,27 +4,18 @@
 //! structs that are no pointers (`status: {}`), required scalars, and the defaults of the API. Defaults that depend on
 //! other fields are the kinds' own.
 
-use crate::node::{NodeId, Schema, Shape};
-use object::Value;
+use crate::node::{Field, NodeId, Schema, Shape};
+use object::{Map, Value};
 
 /// Sets every field below `value` that is absent and has a default.
 pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
     match (schema.shape(node), value) {
         (Shape::Struct(known), Value::Object(fields)) => {
-            for field in &known.fields {
-                match fields.get_mut(&*field.name) {
-                    Some(value) => fill(schema, field.node, value),
-                    None => {
-                        let Some(default) = &field.default else { continue };
-                        // A time that is not set is shown as an empty struct by the facts, and not at all by the API.
-                        if default.is_object() && matches!(schema.shape(field.node), Shape::Scalar(_)) {
-                            continue;
-                        }
-                        let mut value = default.clone();
-                        fill(schema, field.node, &mut value);
-                        fields.insert(field.name.to_string(), value);
-                    }
-                }
+            for field in fill_present(schema, &known.fields, fields) {
+                let Some(default) = &field.default else { continue };
+                let mut value = default.clone();
+                fill(schema, field.node, &mut value);
+                fields.insert(field.name.to_string(), value);
             }
         }
         (Shape::List(list), Value::Array(items)) => {
@@ -35,6 +26,37 @@ pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// Fills what is there, and returns the fields with a default that are not. Both are sorted by name, so one walk along
+/// both finds all.
+fn fill_present<'s>(schema: &Schema, known: &'s [Field], fields: &mut Map<String, Value>) -> Vec<&'s Field> {
+    let mut missing = Vec::new();
+    let mut present = fields.iter_mut().peekable();
+    for field in known {
+        while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
+        match present.next_if(|(name, _)| name.as_str() == &*field.name) {
+            Some((_, value)) => fill(schema, field.node, value),
+            None => {
+                // A time that is not set is shown as an empty struct by the facts, and not at all by the API.
+                let no_time =
+                    |default: &Value| !default.is_object() || !matches!(schema.shape(field.node), Shape::Scalar(_));
+                if field.default.as_ref().is_some_and(no_time) {
+                    missing.push(field);
+                }
+            }
+        }
+    }
+    missing
+}
+
+/// What a field of a type is when nobody has set it.
+pub fn default_of(schema: &Schema, node: NodeId, field: &str) -> Option<Value> {
+    let Shape::Struct(known) = schema.shape(node) else { return None };
+    let field = known.field(field)?;
+    let mut value = field.default.clone()?;
+    fill(schema, field.node, &mut value);
+    Some(value)
 }
 
 #[cfg(test)]

@@ -15,5 +15,5 @@ pub mod protobuf;
 
 pub use conform::{Mismatch, conform};
 pub use facts::builtin;
-pub use fill::fill;
+pub use fill::{default_of, fill};
 pub use node::{Field, List, ListMerge, Map, Node, NodeId, Patch, Scalar, Schema, Shape, Struct};

@@ -47,30 +47,39 @@ pub fn full_name(name: &str) -> String {
     format!("{package}{name}")
 }
 
-/// The definitions of these types and of all that they refer to, by full name.
-pub fn definitions(schema: &Schema, roots: impl IntoIterator<Item = NodeId>, dialect: Dialect) -> Map<String, Value> {
-    let describe = Describe { schema, dialect, descriptions: Descriptions::read() };
+/// The definitions of these types and of all that they refer to, by full name, each once and one after the other:
+/// all of them at a time would take megabytes.
+pub fn definitions(
+    schema: &Schema,
+    roots: impl IntoIterator<Item = NodeId>,
+    dialect: Dialect,
+) -> impl Iterator<Item = (String, Value)> {
+    let describe = Describe { schema, dialect, descriptions: Descriptions::read(), is_inline: false };
     let mut pending: Vec<NodeId> = roots.into_iter().collect();
-    let (mut definitions, mut seen) = (Map::new(), BTreeSet::new());
-    while let Some(id) = pending.pop() {
-        if let Shape::Scalar(scalar) = schema.shape(id) {
-            definitions.extend(shared_name(*scalar).map(|name| (name.to_owned(), describe.shared(*scalar))));
+    let mut seen = BTreeSet::new();
+    std::iter::from_fn(move || {
+        loop {
+            let id = pending.pop()?;
+            let shape = schema.shape(id);
+            let (name, definition) = match (schema.node(id).name.as_deref(), shape) {
+                (Some(name), _) if seen.insert(name) => (full_name(name), describe.definition(name, shape)),
+                (None, Shape::Scalar(scalar)) => match shared_name(*scalar) {
+                    Some(name) if seen.insert(name) => (name.to_owned(), describe.shared(*scalar)),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            if let Shape::Struct(fields) = shape {
+                pending.extend(fields.fields.iter().map(|field| describe.innermost(field.node)));
+            }
+            return Some((name, definition));
         }
-        let Some(name) = schema.node(id).name.as_deref() else { continue };
-        if !seen.insert(name) {
-            continue;
-        }
-        definitions.insert(full_name(name), describe.definition(name, schema.shape(id)));
-        if let Shape::Struct(fields) = schema.shape(id) {
-            pending.extend(fields.fields.iter().map(|field| describe.innermost(field.node)));
-        }
-    }
-    definitions
+    })
 }
 
-/// One type that has no name of its own, such as that of a custom resource, and the named types that it refers to.
+/// One type with all that is in it, such as that of a custom resource. Only types with a name are referred to.
 pub fn inline(schema: &Schema, id: NodeId, dialect: Dialect) -> Value {
-    let describe = Describe { schema, dialect, descriptions: Descriptions::default() };
+    let describe = Describe { schema, dialect, descriptions: Descriptions::default(), is_inline: true };
     match schema.shape(id) {
         Shape::Struct(fields) => describe.structure("", fields),
         _ => describe.node(id),
@@ -97,6 +106,8 @@ struct Describe<'a> {
     schema: &'a Schema,
     dialect: Dialect,
     descriptions: Descriptions,
+    /// Whether scalars are described where they stand, even those that are types of their own to clients.
+    is_inline: bool,
 }
 
 impl Describe<'_> {
@@ -133,6 +144,9 @@ impl Describe<'_> {
         if fields.atomic {
             described["x-kubernetes-map-type"] = json!("atomic");
         }
+        if fields.open {
+            described["x-kubernetes-preserve-unknown-fields"] = json!(true);
+        }
         described
     }
 
@@ -145,6 +159,10 @@ impl Describe<'_> {
             described["default"] = default.clone();
         }
         self.add_merging(&mut described, field);
+        if owner.ends_with("List") && &*field.name == "items" {
+            // Lists are never written, so that nobody says how they would merge.
+            described.as_object_mut().and_then(|members| members.remove("x-kubernetes-list-type"));
+        }
         // OpenAPI 3.0 ignores what stands beside a reference, so the reference goes inside.
         if let (Dialect::V3, Some(members)) = (self.dialect, described.as_object_mut())
             && members.len() > 1
@@ -178,8 +196,11 @@ impl Describe<'_> {
             return self.dialect.reference(&full_name(name));
         }
         match self.schema.shape(id) {
+            Shape::Any if self.is_inline => json!({ "x-kubernetes-preserve-unknown-fields": true }),
             Shape::Any => json!({}),
             Shape::Struct(fields) => self.structure("", fields),
+            Shape::Scalar(Scalar::IntOrString) if self.is_inline => json!({ "x-kubernetes-int-or-string": true }),
+            Shape::Scalar(scalar) if self.is_inline => self.shared(*scalar),
             Shape::Scalar(scalar) => match shared_name(*scalar) {
                 Some(name) => self.dialect.reference(name),
                 None => plain(*scalar),
@@ -248,7 +269,7 @@ mod tests {
     use crate::builtin;
 
     fn all(dialect: Dialect) -> Map<String, Value> {
-        definitions(builtin(), builtin().types().map(|(_, id)| id), dialect)
+        definitions(builtin(), builtin().types().map(|(_, id)| id), dialect).collect()
     }
 
     /// Every reference in a value.
@@ -281,7 +302,7 @@ mod tests {
     #[test]
     fn only_what_is_reachable_is_described() {
         let lease = builtin().named("coordination.v1.Lease").unwrap();
-        let names = definitions(builtin(), [lease], Dialect::V3);
+        let names: Map<String, Value> = definitions(builtin(), [lease], Dialect::V3).collect();
         assert!(names.contains_key("io.k8s.api.coordination.v1.LeaseSpec"));
         assert!(names.contains_key("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
         assert!(!names.contains_key("io.k8s.api.core.v1.Pod"));

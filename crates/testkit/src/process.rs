@@ -26,7 +26,7 @@ pub struct Process {
     state: watch::Receiver<State>,
     words: Arc<Mutex<VecDeque<String>>>,
     /// Closed when both of its outputs are.
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Process {
         let stderr = child.stderr.take().expect("standard error is piped");
         log.clone().listen(stdout, open.clone())?;
         log.listen(stderr, open)?;
-        Ok(Process { child, state, words, ended })
+        Ok(Process { child, state, words, ended: Mutex::new(ended) })
     }
 
     /// Waits until it is ready, and returns the line that it said so with.
@@ -96,7 +96,8 @@ impl Process {
         }
         self.signal(Signal::TERM);
         // Nothing is ever sent: the channel is closed when the outputs are.
-        let in_time = self.ended.recv_timeout(END_TIMEOUT) == Err(std::sync::mpsc::RecvTimeoutError::Disconnected);
+        let in_time =
+            self.ended.lock().recv_timeout(END_TIMEOUT) == Err(std::sync::mpsc::RecvTimeoutError::Disconnected);
         if !in_time {
             self.kill();
         }

@@ -82,7 +82,7 @@ fn authenticated(mut user: User) -> User {
 /// Answers a token review; `spec` is the question.
 pub(crate) fn review(api: &Api, spec: &Value) -> Value {
     let asked: Vec<String> = spec.items("audiences").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked.clone() };
+    let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked };
     if spec.text("token").is_empty() {
         return json!({ "user": {} });
     }

@@ -3,18 +3,13 @@
 //! A document is made when it is first asked for, and again once the rows it is made of are others. What nobody asks
 //! for takes no memory. Documents of rows that are gone go at the next request for any document.
 
+use super::draft::{Draft, Forms, Written};
 use super::sections::Section;
-use super::{gnostic, v2, v3};
+use super::{v2, v3};
 use crate::api::Api;
-use crate::other;
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use object::{ApiError, Value};
+use object::ApiError;
 use registry::Resource;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -29,50 +24,13 @@ pub(crate) struct Documents {
 pub(super) struct Document {
     /// What it was made of.
     rows: Vec<Arc<Resource>>,
-    /// A name for its content, the same in all forms.
-    pub(super) tag: String,
-    pub(super) json: Packed,
-    /// Empty where no such form is served.
-    pub(super) protobuf: Packed,
-}
-
-/// Bytes, compressed: what is described over and over shrinks to a twentieth.
-#[derive(Debug, Default)]
-pub(super) struct Packed(Bytes);
-
-impl Packed {
-    fn new(bytes: &[u8]) -> std::io::Result<Self> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(bytes)?;
-        Ok(Packed(encoder.finish()?.into()))
-    }
-
-    pub(super) fn compressed(&self) -> Bytes {
-        self.0.clone()
-    }
-
-    pub(super) fn unpack(&self) -> std::io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        GzDecoder::new(&self.0[..]).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
+    pub(super) written: Written,
 }
 
 impl Document {
     /// Whether it is of exactly these rows.
     fn is_of(&self, rows: &[Arc<Resource>]) -> bool {
         self.rows.len() == rows.len() && self.rows.iter().zip(rows).all(|(own, row)| Arc::ptr_eq(own, row))
-    }
-
-    fn new(rows: Vec<Arc<Resource>>, value: Value, binary: bool) -> Result<Self, ApiError> {
-        let protobuf = match binary {
-            true => Packed::new(&gnostic::encode(&value).map_err(ApiError::internal)?).map_err(ApiError::internal)?,
-            false => Packed::default(),
-        };
-        let text = value.to_string();
-        drop(value);
-        let json = Packed::new(text.as_bytes()).map_err(ApiError::internal)?;
-        Ok(Document { rows, tag: other::digest(text.as_bytes()), json, protobuf })
     }
 }
 
@@ -85,45 +43,58 @@ impl Documents {
             return Ok(document.clone());
         }
         let rows = resources.rows().to_vec();
-        let made = api.ambient.tasks.blocking(move || Document::new(rows.clone(), v2::document(&rows), true)).await?;
+        let make = move || {
+            let mut draft = Draft::new(Forms::JsonAndProtobuf);
+            v2::write(&rows, &mut draft);
+            draft.finish().map(|written| Document { rows, written })
+        };
+        let made = api.ambient.tasks.blocking(make).await?;
         Ok(whole.insert(Arc::new(made)).clone())
     }
 
     /// All sections, by their paths.
     pub(super) async fn sections(&self, api: &Api) -> Result<BTreeMap<String, Arc<Document>>, ApiError> {
         let resources = api.registry.resources();
-        let mut documents = BTreeMap::new();
-        for section in Section::all(resources.rows()) {
-            let path = section.path();
-            documents.insert(path, self.made(api, resources.rows(), section).await?);
-        }
-        Ok(documents)
+        let sections = Section::all(resources.rows());
+        let made = self.made(api, resources.rows(), sections.iter().cloned().collect()).await?;
+        Ok(sections.iter().map(Section::path).zip(made).collect())
     }
 
     /// The section of a path, if there is one.
     pub(super) async fn section(&self, api: &Api, path: &str) -> Result<Option<Arc<Document>>, ApiError> {
         let resources = api.registry.resources();
         match Section::all(resources.rows()).into_iter().find(|section| section.path() == path) {
-            Some(section) => self.made(api, resources.rows(), section).await.map(Some),
+            Some(section) => Ok(self.made(api, resources.rows(), vec![section]).await?.pop()),
             None => Ok(None),
         }
     }
 
-    async fn made(&self, api: &Api, rows: &[Arc<Resource>], section: Section) -> Result<Arc<Document>, ApiError> {
+    /// The documents of these sections, in their order. Those that are not there are made, all on one thread: each
+    /// thread would keep some of the memory that it took for the largest.
+    async fn made(
+        &self,
+        api: &Api,
+        rows: &[Arc<Resource>],
+        sections: Vec<Section>,
+    ) -> Result<Vec<Arc<Document>>, ApiError> {
+        let mut known = self.sections.lock().await;
+        let fresh = |(section, document): (&Section, &mut Arc<Document>)| document.is_of(&section.rows(rows));
         let served = Section::all(rows);
-        let rows = section.rows(rows);
-        let mut sections = self.sections.lock().await;
-        sections.retain(|known, _| served.contains(known));
-        if let Some(document) = sections.get(&section).filter(|document| document.is_of(&rows)) {
-            return Ok(document.clone());
+        known.retain(|section, document| served.contains(section) && fresh((section, document)));
+        let missing = sections.iter().filter(|section| !known.contains_key(section));
+        let missing: Vec<_> = missing.map(|section| (section.clone(), section.rows(rows))).collect();
+        if !missing.is_empty() {
+            let make = move || -> Result<Vec<_>, ApiError> {
+                let each = missing.into_iter().map(|(section, rows)| {
+                    let mut draft = Draft::new(Forms::Json);
+                    v3::write(&section, &rows, &mut draft);
+                    let written = draft.finish()?;
+                    Ok((section, Arc::new(Document { rows, written })))
+                });
+                each.collect()
+            };
+            known.extend(api.ambient.tasks.blocking(make).await?);
         }
-        let of = section.clone();
-        let make = move || {
-            let value = v3::document(&of, &rows);
-            Document::new(rows, value, false)
-        };
-        let made = Arc::new(api.ambient.tasks.blocking(make).await?);
-        sections.insert(section, made.clone());
-        Ok(made)
+        Ok(sections.iter().filter_map(|section| known.get(section).cloned()).collect())
     }
 }

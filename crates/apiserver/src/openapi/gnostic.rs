@@ -155,11 +155,10 @@ static SCHEMA: Form = Form::Message(&[
 #[error("{0:?} has no place in the binary form of the document")]
 pub(super) struct Misfit(String);
 
-/// The document as a message.
-pub(super) fn encode(document: &Value) -> Result<Vec<u8>, Misfit> {
-    let mut out = Writer::default();
-    content(&mut out, &DOCUMENT, document)?;
-    Ok(out.0)
+/// Appends a document, or a part of one, as a message. Parts may be appended one after the other: readers of a message
+/// put together what comes in pieces.
+pub(super) fn encode(out: &mut Writer, document: &Value) -> Result<(), Misfit> {
+    content(out, &DOCUMENT, document)
 }
 
 impl When {
@@ -234,4 +233,143 @@ fn named(out: &mut Writer, number: u32, name: &str, form: &'static Form, value: 
         out.bytes(1, name.as_bytes());
         field(out, 2, form, value)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::{Map, json};
+    use schema::protobuf::wire::{Found, Reader};
+
+    /// Reads a message by the table, so that what was written is seen to be all of the document.
+    fn decode(form: &'static Form, bytes: &[u8]) -> Value {
+        let mut value = Value::Null;
+        let mut reader = Reader(bytes);
+        while let Some((number, found)) = reader.next_field().unwrap() {
+            match form {
+                Form::Message(fields) => {
+                    let (key, _, form) = fields.iter().find(|(_, known, _)| *known == number).unwrap();
+                    match *key {
+                        EXTENSIONS => read(&mut value, &Form::Map(EXTENSION), found),
+                        key => read(&mut value[key], form, found),
+                    }
+                }
+                Form::In(known, form) if *known == number => read(&mut value, form, found),
+                Form::OneOf(choices) => {
+                    let (_, _, form) = choices.iter().find(|(_, known, _)| *known == number).unwrap();
+                    read(&mut value, form, found);
+                }
+                other => panic!("{other:?} has no field {number}"),
+            }
+        }
+        // A message without fields is an object without members.
+        if value.is_null() && matches!(form, Form::Message(_)) { json!({}) } else { value }
+    }
+
+    /// Reads one field into what is there of the value.
+    fn read(value: &mut Value, form: &'static Form, found: Found<'_>) {
+        match (form, found) {
+            (Form::Text, Found::Bytes(bytes)) => *value = json!(std::str::from_utf8(bytes).unwrap()),
+            (Form::Yaml, Found::Bytes(bytes)) => *value = serde_json::from_slice(bytes).unwrap(),
+            (Form::Flag, Found::Varint(number)) => *value = json!(number != 0),
+            (Form::Integer, Found::Varint(number)) => *value = json!(number),
+            (Form::Number, Found::Fixed64(bytes)) => *value = json!(f64::from_le_bytes(bytes)),
+            (Form::List(items), found) => {
+                let mut item = Value::Null;
+                read(&mut item, items, found);
+                value.as_array_mut().map(|list| list.push(item.clone())).unwrap_or_else(|| *value = json!([item]));
+            }
+            (Form::Map(values), Found::Bytes(bytes)) => {
+                let (name, inner) = entry(bytes, values);
+                value[name] = inner;
+            }
+            // What comes in pieces is put together.
+            (form, Found::Bytes(bytes)) => merge(value, decode(form, bytes)),
+            (form, found) => panic!("{found:?} is no {form:?}"),
+        }
+    }
+
+    fn entry(bytes: &[u8], form: &'static Form) -> (String, Value) {
+        let (mut name, mut value) = (Value::Null, Value::Null);
+        let mut reader = Reader(bytes);
+        while let Some((number, found)) = reader.next_field().unwrap() {
+            match number {
+                1 => read(&mut name, &Form::Text, found),
+                _ => read(&mut value, form, found),
+            }
+        }
+        (name.as_str().unwrap().to_owned(), value)
+    }
+
+    fn merge(value: &mut Value, more: Value) {
+        match (value.as_object_mut(), more) {
+            (Some(members), Value::Object(mut more)) => members.append(&mut more),
+            (_, more) => *value = more,
+        }
+    }
+
+    #[test]
+    fn what_is_written_in_pieces_is_read_as_one_document() {
+        let parts = [
+            json!({ "swagger": "2.0", "info": { "title": "t", "version": "v" } }),
+            json!({ "security": [{ "BearerToken": ["a", "b"] }] }),
+            json!({ "definitions": { "a": {
+                "type": "object", "required": ["n"], "maxLength": 7, "maximum": 1.5, "default": { "x": [1, null] },
+                "properties": { "n": { "$ref": "#/definitions/b" }, "l": { "type": "array", "items": { "type": "string" } } },
+                "additionalProperties": { "type": "string" }, "allOf": [{ "title": "t" }],
+                "x-kubernetes-group-version-kind": [{ "group": "", "kind": "K", "version": "v1" }],
+            } } }),
+            json!({ "definitions": { "b": { "additionalProperties": true, "enum": ["x", 1], "x-kubernetes-list-type": "set" } } }),
+            json!({ "parameters": {
+                "q": { "in": "query", "name": "q", "type": "boolean", "uniqueItems": true },
+                "p": { "in": "path", "name": "p", "type": "string", "uniqueItems": true, "required": true },
+            } }),
+            json!({ "paths": { "/a": { "parameters": [{ "$ref": "#/parameters/q" }], "get": {
+                "operationId": "get", "tags": ["t"], "schemes": ["https"], "produces": ["a/b"], "consumes": ["*/*"],
+                "parameters": [{ "in": "body", "name": "body", "required": true, "schema": { "$ref": "#/definitions/a" } }],
+                "responses": { "200": { "description": "OK", "schema": { "type": "string" } } },
+                "x-kubernetes-action": "get",
+            } } } }),
+        ];
+        let (mut out, mut whole) = (Writer::default(), json!({}));
+        for part in &parts {
+            encode(&mut out, part).unwrap();
+            for (key, value) in part.as_object().unwrap() {
+                merge(&mut whole[key], value.clone());
+            }
+        }
+        assert_eq!(decode(&DOCUMENT, &out.0), whole);
+    }
+
+    #[test]
+    fn what_the_table_does_not_know_is_no_part_of_the_message() {
+        for (part, what) in [
+            (json!({ "host": "a" }), "host"),
+            (json!({ "definitions": { "a": { "oneOf": [] } } }), "oneOf"),
+            (json!({ "definitions": { "a": { "type": 1 } } }), "1"),
+            (json!({ "parameters": { "a": { "in": "header" } } }), "header"),
+        ] {
+            let misfit = encode(&mut Writer::default(), &part).unwrap_err();
+            assert!(misfit.to_string().contains(what), "{misfit}");
+        }
+    }
+
+    #[test]
+    fn the_whole_document_survives() {
+        let mut draft = super::super::draft::Draft::new(super::super::draft::Forms::JsonAndProtobuf);
+        super::super::v2::write(registry::builtin(), &mut draft);
+        let written = draft.finish().unwrap();
+        let text: Value = serde_json::from_slice(&written.json.unpack().unwrap()).unwrap();
+        let binary = decode(&DOCUMENT, &written.protobuf.unpack().unwrap());
+        for member in ["definitions", "paths", "parameters"] {
+            let (text, binary): (&Map<_, _>, &Map<_, _>) =
+                (text[member].as_object().unwrap(), binary[member].as_object().unwrap());
+            assert_eq!(text.len(), binary.len(), "{member}");
+            for (name, value) in text {
+                assert_eq!(&binary[name], value, "{member} {name}");
+            }
+        }
+        assert_eq!(text["info"], binary["info"]);
+        assert_eq!(text["securityDefinitions"], binary["securityDefinitions"]);
+    }
 }

@@ -5,10 +5,14 @@
 //! addresses; a client may keep what it got at such an address for good.
 
 mod cache;
+mod draft;
 mod gnostic;
+mod operation;
 mod parameters;
 mod paths;
 mod sections;
+#[cfg(test)]
+mod tests;
 mod types;
 mod v2;
 mod v3;
@@ -20,7 +24,7 @@ use crate::body::Body;
 use crate::pipeline::{not_served, text};
 use crate::request::Query;
 use crate::{compress, other, render};
-use cache::{Document, Packed};
+use draft::{Packed, Written};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use object::{ApiError, Map, Reason, Value, json};
 
@@ -37,15 +41,16 @@ pub(crate) async fn serve_v2(api: &Api, headers: &HeaderMap) -> Result<Response<
     let offers = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_AS_ASKED, PROTOBUF)];
     let content_type = negotiate(headers, &offers)?;
     let document = api.documents.whole(api).await?;
-    let packed = if content_type == PROTOBUF { &document.protobuf } else { &document.json };
-    answer(headers, content_type, &document, packed)
+    let written = &document.written;
+    let packed = if content_type == PROTOBUF { &written.protobuf } else { &written.json };
+    answer(headers, content_type, written, packed)
 }
 
 /// Answers `/openapi/v3`.
 pub(crate) async fn serve_index(api: &Api, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     let mut paths = Map::new();
     for (path, document) in api.documents.sections(api).await? {
-        let address = address(&path, &document.tag);
+        let address = address(&path, &document.written.tag);
         paths.insert(path, json!({ "serverRelativeURL": address }));
     }
     let index = json!({ "paths": paths }).to_string();
@@ -61,10 +66,11 @@ pub(crate) async fn serve_section(
 ) -> Result<Response<Body>, ApiError> {
     let content_type = negotiate(headers, &[(JSON, JSON)])?;
     let document = api.documents.section(api, path).await?.ok_or_else(not_served)?;
+    let written = &document.written;
     match query.get("hash") {
-        None => answer(headers, content_type, &document, &document.json),
-        Some(hash) if hash == document.tag => {
-            let mut response = answer(headers, content_type, &document, &document.json)?;
+        None => answer(headers, content_type, written, &written.json),
+        Some(hash) if hash == written.tag => {
+            let mut response = answer(headers, content_type, written, &written.json)?;
             let now = i64::try_from(api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
             let expires = object::time::format_http(now.saturating_add(KEPT_SECONDS)).unwrap_or_default();
             set(&mut response, header::CACHE_CONTROL, "public, immutable")?;
@@ -73,7 +79,7 @@ pub(crate) async fn serve_section(
         }
         Some(_) => {
             let mut response = render::text(StatusCode::MOVED_PERMANENTLY, "");
-            set(&mut response, header::LOCATION, &address(path, &document.tag))?;
+            set(&mut response, header::LOCATION, &address(path, &written.tag))?;
             Ok(response)
         }
     }
@@ -88,10 +94,10 @@ fn address(path: &str, tag: &str) -> String {
 fn answer(
     headers: &HeaderMap,
     content_type: &'static str,
-    document: &Document,
+    written: &Written,
     packed: &Packed,
 ) -> Result<Response<Body>, ApiError> {
-    let mut response = match (other::is_known(headers, &document.tag), compress::accepts_gzip(headers)) {
+    let mut response = match (other::is_known(headers, &written.tag), compress::accepts_gzip(headers)) {
         (true, _) => render::response(StatusCode::NOT_MODIFIED, content_type, Body::empty()),
         (false, true) => {
             let mut response = render::response(StatusCode::OK, content_type, Body::whole(packed.compressed()));
@@ -103,7 +109,7 @@ fn answer(
             render::response(StatusCode::OK, content_type, Body::whole(bytes))
         }
     };
-    set(&mut response, header::ETAG, &format!("\"{}\"", document.tag))?;
+    set(&mut response, header::ETAG, &format!("\"{}\"", written.tag))?;
     set(&mut response, header::VARY, "Accept, Accept-Encoding")?;
     Ok(response)
 }
@@ -151,7 +157,7 @@ fn security_schemes() -> Value {
 }
 
 /// What an operation does, in Kubernetes' words.
-fn add_extensions(described: &mut Value, operation: &paths::Operation) {
+fn add_extensions(described: &mut Value, operation: &operation::Operation) {
     if let Some(action) = operation.action {
         described["x-kubernetes-action"] = json!(action);
     }

@@ -1,76 +1,11 @@
-//! The operations of the API: for every row its URLs, and what is sent to and comes back from each.
-//!
-//! Nothing here knows how OpenAPI writes that down; the two versions of it do so in `v2` and `v3`.
+//! The operations on resources: for every row its URLs, and what is sent to and comes back from each.
 
+use super::operation::{Answer, Body, Content, OBJECT, Operation, Route, capitalized, group_id, group_tag};
 use super::parameters::{self as known, Parameter};
 use super::types::{self, Kind};
+use crate::verbs;
 use registry::{Resource, Subresource, Verb};
 
-/// One URL.
-#[derive(Debug)]
-pub(super) struct Route {
-    pub(super) path: String,
-    pub(super) operations: Vec<Operation>,
-}
-
-/// One method of a URL.
-#[derive(Debug)]
-pub(super) struct Operation {
-    /// In lower case.
-    pub(super) method: &'static str,
-    /// A name that no other operation has.
-    pub(super) id: String,
-    pub(super) tag: String,
-    pub(super) description: String,
-    /// What is done, in Kubernetes' words; none where it is done to no resource.
-    pub(super) action: Option<&'static str>,
-    /// What is spoken.
-    pub(super) kind: Option<Kind>,
-    /// Sorted by name.
-    pub(super) parameters: Vec<Parameter>,
-    pub(super) body: Body,
-    pub(super) answer: Answer,
-}
-
-impl Route {
-    /// The parameters that all operations take; they are said once, for the whole URL.
-    pub(super) fn common(&self) -> Vec<Parameter> {
-        let Some((first, others)) = self.operations.split_first() else { return Vec::new() };
-        let shared = |parameter: &&Parameter| others.iter().all(|other| other.parameters.contains(parameter));
-        first.parameters.iter().filter(shared).copied().collect()
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum Body {
-    None,
-    /// The full name of a type. Options may be left out.
-    Object {
-        name: String,
-        required: bool,
-    },
-    Patch {
-        media: &'static [&'static str],
-    },
-}
-
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) content: Content,
-    pub(super) media: &'static [&'static str],
-    /// The status codes of success.
-    pub(super) codes: &'static [u16],
-}
-
-#[derive(Debug)]
-pub(super) enum Content {
-    /// The full name of a type.
-    Type(String),
-    Text,
-}
-
-const JSON: &[&str] = &["application/json"];
-const OBJECT: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 const STREAM: &[&str] = &[
     "application/json",
     "application/json;stream=watch",
@@ -91,23 +26,6 @@ const PATCHES: &[&str] = &[
 const CUSTOM_PATCHES: &[&str] =
     &["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 
-/// A URL that is about no resource: it has one operation, which reads it.
-pub(super) fn plain(path: &str, id: &str, tag: &str, content: Content, description: &str) -> Route {
-    let media = if matches!(content, Content::Type(_)) { OBJECT } else { JSON };
-    let operation = Operation {
-        method: "get",
-        id: id.to_owned(),
-        tag: tag.to_owned(),
-        description: description.to_owned(),
-        action: None,
-        kind: None,
-        parameters: Vec::new(),
-        body: Body::None,
-        answer: Answer { content, media, codes: &[200] },
-    };
-    Route { path: path.to_owned(), operations: vec![operation] }
-}
-
 /// All URLs of a resource.
 pub(super) fn of_resource(resource: &Resource) -> Vec<Route> {
     let row = Row::new(resource);
@@ -121,25 +39,6 @@ pub(super) fn of_resource(resource: &Resource) -> Vec<Route> {
     }
     routes.retain(|route| !route.operations.is_empty());
     routes
-}
-
-/// `rbac.authorization.k8s.io` is `RbacAuthorization`.
-pub(super) fn group_id(group: &str) -> String {
-    match group.strip_suffix(".k8s.io").unwrap_or(group) {
-        "" => "Core".to_owned(),
-        group => group.split(['.', '-']).map(capitalized).collect(),
-    }
-}
-
-/// The same, beginning in lower case.
-pub(super) fn group_tag(group: &str) -> String {
-    let id = group_id(group);
-    id[..1].to_lowercase() + &id[1..]
-}
-
-fn capitalized(word: &str) -> String {
-    let mut rest = word.chars();
-    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
 /// A row, and what its operations have in common.
@@ -170,10 +69,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn is_custom(&self) -> bool {
-        types::is_custom(self.resource)
-    }
-
     fn id(&self, verb: &str, infix: &str, suffix: &str) -> String {
         let namespaced = if self.resource.is_namespaced() { "Namespaced" } else { "" };
         format!("{verb}{}{infix}{namespaced}{}{suffix}", self.group_version, self.resource.kind)
@@ -181,7 +76,7 @@ impl<'a> Row<'a> {
 
     /// An operation on the resource that takes what all of them take, and `parameters`.
     fn operation(&self, method: &'static str, action: &'static str, id: String, parameters: &[Parameter]) -> Operation {
-        let media = if self.is_custom() { CUSTOM_OBJECT } else { OBJECT };
+        let media = if self.resource.is_builtin() { OBJECT } else { CUSTOM_OBJECT };
         let mut parameters: Vec<Parameter> =
             self.scope.iter().chain(parameters).chain([&known::PRETTY]).copied().collect();
         parameters.sort_unstable();
@@ -208,44 +103,49 @@ impl<'a> Row<'a> {
         Body::Object { name: types::full_name(self.resource), required: true }
     }
 
-    fn deletion(&self, operation: Operation, codes: &'static [u16]) -> Operation {
-        let answer = Answer { content: Content::Type(types::meta("Status")), codes, ..operation.answer };
-        let body = Body::Object { name: types::meta("DeleteOptions"), required: false };
-        Operation { body, answer, ..operation }
+    fn deletion(&self, mut operation: Operation) -> Operation {
+        operation.body = Body::Object { name: types::meta("DeleteOptions"), required: false };
+        operation.answer.content = Content::Type(types::meta("Status"));
+        operation
     }
 
     fn list(&self, mut operation: Operation) -> Operation {
         operation.answer.content = Content::Type(types::full_name(self.resource) + "List");
-        operation.answer.media = if self.is_custom() { CUSTOM_OBJECT } else { STREAM };
+        operation.answer.media = if self.resource.is_builtin() { STREAM } else { CUSTOM_OBJECT };
         operation
     }
 
     fn collection(&self) -> Route {
-        let verbs = self.resource.verbs;
+        let has = |verb: Verb| self.resource.verbs.contains(verb);
         let mut operations = Vec::new();
-        if verbs.contains(Verb::List) {
+        if has(Verb::List) {
             operations.push(self.list(self.operation("get", "list", self.id("list", "", ""), known::LIST)));
         }
-        if verbs.contains(Verb::Create) {
+        if has(Verb::Create) {
             let mut create = self.operation("post", "post", self.id("create", "", ""), known::WRITE);
             create.body = self.own_type();
             create.answer.codes = &[200, 201, 202];
             operations.push(create);
         }
-        if verbs.contains(Verb::DeleteCollection) {
+        if has(Verb::DeleteCollection) {
             let id = self.id("delete", "Collection", "");
             let delete = self.operation("delete", "deletecollection", id, known::DELETE_COLLECTION);
-            operations.push(self.deletion(delete, &[200]));
+            operations.push(self.deletion(delete));
         }
         Route { path: format!("{}/{}", self.base, self.collection), operations }
     }
 
     fn item(&self) -> Route {
-        let verbs = self.resource.verbs;
-        let mut operations = self.reads_and_writes(&|verb| verbs.contains(verb), "");
-        if verbs.contains(Verb::Delete) {
+        let has = |verb: Verb| self.resource.verbs.contains(verb);
+        let mut operations = self.reads_and_writes(&has, "");
+        if has(Verb::Delete) {
             let delete = self.on_item("delete", "delete", self.id("delete", "", ""), known::DELETE);
-            operations.push(self.deletion(delete, &[200, 202]));
+            let mut delete = self.deletion(delete);
+            delete.answer.codes = &[200, 202];
+            if verbs::answers_with_the_object(self.resource) {
+                delete.answer.content = Content::Type(types::full_name(self.resource));
+            }
+            operations.push(delete);
         }
         Route { path: format!("{}/{}/{{name}}", self.base, self.collection), operations }
     }
@@ -264,7 +164,7 @@ impl<'a> Row<'a> {
         }
         if has(Verb::Patch) {
             let mut patch = self.on_item("patch", "patch", self.id("patch", "", suffix), known::PATCH);
-            patch.body = Body::Patch { media: if self.is_custom() { CUSTOM_PATCHES } else { PATCHES } };
+            patch.body = Body::Patch { media: if self.resource.is_builtin() { PATCHES } else { CUSTOM_PATCHES } };
             patch.answer.codes = &[200, 201];
             operations.push(patch);
         }
@@ -283,7 +183,7 @@ impl<'a> Row<'a> {
 
     /// The old form of watches, which have URLs of their own.
     fn watches(&self) -> Vec<Route> {
-        if !self.resource.verbs.contains(Verb::Watch) || self.is_custom() {
+        if !self.resource.verbs.contains(Verb::Watch) || !self.resource.is_builtin() {
             return Vec::new();
         }
         let event = |mut operation: Operation| {

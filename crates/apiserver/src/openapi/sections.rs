@@ -2,9 +2,10 @@
 //!
 //! The third version of OpenAPI serves every section by itself, the second serves all of them in one.
 
-use super::paths::{self, Content, Route};
+use super::operation::{self, Answer, Content, Route};
+use super::paths;
 use super::types;
-use object::{Map, Value};
+use object::Value;
 use registry::Resource;
 use schema::openapi::Dialect;
 use std::collections::BTreeSet;
@@ -64,57 +65,63 @@ impl Section {
 
     pub(super) fn routes(&self, rows: &[Arc<Resource>]) -> Vec<Route> {
         let path = format!("/{}/", self.path());
-        let meta = |kind| Content::Type(types::meta(kind));
-        let (id, tag, content, description) = match self {
-            Section::Core => {
-                ("getCoreAPIVersions", "core".to_owned(), meta("APIVersions"), "Lists the versions of the core group.")
-            }
-            Section::Groups => ("getAPIVersions", "apis".to_owned(), meta("APIGroupList"), "Lists the groups."),
+        let text = |media| Answer { content: Content::Text, media, codes: &[200] };
+        let (id, tag, answer, description) = match self {
+            Section::Core => (
+                "getCoreAPIVersions",
+                "core".to_owned(),
+                Answer::meta("APIVersions"),
+                "Lists the versions of the core group.",
+            ),
+            Section::Groups => ("getAPIVersions", "apis".to_owned(), Answer::meta("APIGroupList"), "Lists the groups."),
             Section::Group(group) => (
-                &*format!("get{}APIGroup", paths::group_id(group)),
-                paths::group_tag(group),
-                meta("APIGroup"),
+                &*format!("get{}APIGroup", operation::group_id(group)),
+                operation::group_tag(group),
+                Answer::meta("APIGroup"),
                 "Lists the versions of the group.",
             ),
             Section::Version(group, version) => {
-                let tag = format!("{}_{version}", paths::group_tag(group));
-                let version = version[..1].to_uppercase() + &version[1..];
-                let id = format!("get{}{version}APIResources", paths::group_id(group));
+                let tag = format!("{}_{version}", operation::group_tag(group));
+                let id = format!("get{}{}APIResources", operation::group_id(group), operation::capitalized(version));
                 let description = "Lists the resources of the version.";
-                let own = paths::plain(&path, &id, &tag, meta("APIResourceList"), description);
+                let own = operation::plain(&path, &id, &tag, Answer::meta("APIResourceList"), description);
                 return std::iter::once(own).chain(rows.iter().flat_map(|row| paths::of_resource(row))).collect();
             }
             Section::Server => (
                 "getCodeVersion",
                 "version".to_owned(),
-                Content::Type(types::VERSION_INFO.to_owned()),
+                Answer { content: Content::Type(types::VERSION_INFO.to_owned()), ..text(operation::JSON) },
                 "Says which version this is.",
             ),
             Section::Issuer => (
                 "getServiceAccountIssuerOpenIDConfiguration",
                 "WellKnown".to_owned(),
-                Content::Text,
+                text(operation::JSON),
                 "Says who issues the tokens of service accounts, and where the keys are.",
             ),
             Section::Keys => (
                 "getServiceAccountIssuerOpenIDKeyset",
                 "openid".to_owned(),
-                Content::Text,
+                text(&["application/jwk-set+json"]),
                 "Shows the keys that tokens of service accounts are checked with.",
             ),
         };
-        vec![paths::plain(&path, id, &tag, content, description)]
+        vec![operation::plain(&path, id, &tag, answer, description)]
     }
 
     /// The types that its routes name, and all that these refer to.
-    pub(super) fn definitions(&self, rows: &[Arc<Resource>], dialect: Dialect) -> Map<String, Value> {
+    pub(super) fn definitions<'a>(
+        &self,
+        rows: &'a [Arc<Resource>],
+        dialect: Dialect,
+    ) -> Box<dyn Iterator<Item = (String, Value)> + 'a> {
         match self {
-            Section::Core => types::of_meta("APIVersions", dialect),
-            Section::Groups => types::of_meta("APIGroupList", dialect),
-            Section::Group(_) => types::of_meta("APIGroup", dialect),
-            Section::Version(..) => types::of_resources(rows, dialect),
-            Section::Server => Map::from_iter([(types::VERSION_INFO.to_owned(), types::version_info())]),
-            Section::Issuer | Section::Keys => Map::new(),
+            Section::Core => Box::new(types::definitions(&[], &["APIVersions"], dialect)),
+            Section::Groups => Box::new(types::definitions(&[], &["APIGroupList"], dialect)),
+            Section::Group(_) => Box::new(types::definitions(&[], &["APIGroup"], dialect)),
+            Section::Version(..) => Box::new(types::definitions(rows, &[], dialect)),
+            Section::Server => Box::new(std::iter::once(types::version_info())),
+            Section::Issuer | Section::Keys => Box::new(std::iter::empty()),
         }
     }
 }

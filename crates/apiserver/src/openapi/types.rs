@@ -12,6 +12,9 @@ pub(super) const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 const VERSION_FIELDS: [&str; 9] =
     ["buildDate", "compiler", "gitCommit", "gitTreeState", "gitVersion", "goVersion", "major", "minor", "platform"];
 
+/// What operations on resources take and answer with.
+const OF_OPERATIONS: [&str; 5] = ["APIResourceList", "DeleteOptions", "ObjectMeta", "Status", "WatchEvent"];
+
 /// Built-in types that are kinds of the core group, though no resource.
 const META_KINDS: [&str; 7] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "DeleteOptions", "Status", "WatchEvent"];
@@ -43,10 +46,6 @@ pub(super) fn base_path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-pub(super) fn is_custom(resource: &Resource) -> bool {
-    matches!(resource.schema, SchemaRef::Custom(_))
-}
-
 /// The full name of a type of `meta.v1`.
 pub(super) fn meta(kind: &str) -> String {
     openapi::full_name(&format!("meta.v1.{kind}"))
@@ -74,58 +73,50 @@ fn builtin_node(kind: &Kind) -> Option<NodeId> {
     crate::render::schema_type(api_version, &kind.kind)
 }
 
-/// All types of these rows and of the answers to operations on them, by full name.
-pub(super) fn of_resources(rows: &[Arc<Resource>], dialect: Dialect) -> Map<String, Value> {
-    let named = |name: &str| builtin().named(name);
-    let mut roots: Vec<NodeId> = [
-        "meta.v1.APIResourceList",
-        "meta.v1.DeleteOptions",
-        "meta.v1.ObjectMeta",
-        "meta.v1.Status",
-        "meta.v1.WatchEvent",
-    ]
-    .into_iter()
-    .filter_map(named)
-    .collect();
+/// All types of these rows and of the answers to operations on them, and these types of `meta.v1`, by full name.
+pub(super) fn definitions<'a>(
+    rows: &'a [Arc<Resource>],
+    meta_types: &[&str],
+    dialect: Dialect,
+) -> impl Iterator<Item = (String, Value)> + 'a {
+    let named = |name: String| builtin().named(&name);
+    let mut roots: Vec<NodeId> = meta_types.iter().filter_map(|name| named(format!("meta.v1.{name}"))).collect();
     for row in rows {
-        if !is_custom(row) {
+        roots.extend(OF_OPERATIONS.iter().filter_map(|name| named(format!("meta.v1.{name}"))));
+        if row.is_builtin() {
             roots.push(row.node);
-            roots.extend(named(&format!("{}List", row.schema_type)));
+            roots.extend(named(format!("{}List", row.schema_type)));
         }
         let spoken = row.subresources.iter().map(|part| Kind::new(row.subresource_speaks(*part)));
         roots.extend(spoken.filter_map(|kind| builtin_node(&kind)));
     }
-    let mut definitions = openapi::definitions(builtin(), roots, dialect);
-    definitions.insert(
-        meta("Patch"),
-        json!({ "type": "object", "description": "A change, in the form that its media type says." }),
-    );
-    for row in rows.iter().filter(|row| is_custom(row)) {
-        add_custom(&mut definitions, row, dialect);
-    }
-    add_kinds(&mut definitions, rows);
-    definitions
-}
-
-/// A type of `meta.v1`, for documents about no resource.
-pub(super) fn of_meta(kind: &str, dialect: Dialect) -> Map<String, Value> {
-    let root = builtin().named(&format!("meta.v1.{kind}"));
-    let mut definitions = openapi::definitions(builtin(), root, dialect);
-    add_kinds(&mut definitions, &[]);
-    definitions
-}
-
-/// The type of `/version`.
-pub(super) fn version_info() -> Value {
-    let properties: Map<String, Value> =
-        VERSION_FIELDS.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
-    json!({
-        "type": "object", "description": "The version of the server.",
-        "properties": properties, "required": VERSION_FIELDS,
+    let patch = json!({ "type": "object", "description": "A change, in the form that its media type says." });
+    let patch = (!rows.is_empty()).then(|| (meta("Patch"), patch));
+    let custom = rows.iter().filter(|row| !row.is_builtin()).flat_map(move |row| custom(row, dialect));
+    let kinds = kinds(rows);
+    openapi::definitions(builtin(), roots, dialect).chain(patch).chain(custom).map(move |(name, mut definition)| {
+        if let Some(kinds) = kinds.get(&name) {
+            let kinds: Vec<Value> = kinds.iter().map(Kind::to_value).collect();
+            definition["x-kubernetes-group-version-kind"] = json!(kinds);
+        }
+        (name, definition)
     })
 }
 
-fn add_custom(definitions: &mut Map<String, Value>, row: &Resource, dialect: Dialect) {
+/// The type of `/version`.
+pub(super) fn version_info() -> (String, Value) {
+    let text = json!({ "type": "string" });
+    let properties: Map<String, Value> =
+        VERSION_FIELDS.map(|name| (name.to_owned(), text.clone())).into_iter().collect();
+    let definition = json!({
+        "type": "object", "description": "The version of the server.",
+        "properties": properties, "required": VERSION_FIELDS,
+    });
+    (VERSION_INFO.to_owned(), definition)
+}
+
+/// The type of a custom resource, and that of its list.
+fn custom(row: &Resource, dialect: Dialect) -> [(String, Value); 2] {
     let name = full_name(row);
     let text = |description: &str| json!({ "type": "string", "description": description });
     let kind = text("The kind of the object, in CamelCase.");
@@ -141,12 +132,11 @@ fn add_custom(definitions: &mut Map<String, Value>, row: &Resource, dialect: Dia
             "items": { "type": "array", "items": dialect.reference(&name) },
         },
     });
-    definitions.insert(format!("{name}List"), list);
-    definitions.insert(name, definition);
+    [(format!("{name}List"), list), (name, definition)]
 }
 
-/// Says of each definition which kinds it is the type of.
-fn add_kinds(definitions: &mut Map<String, Value>, rows: &[Arc<Resource>]) {
+/// The kinds that each definition is the type of, by its name.
+fn kinds(rows: &[Arc<Resource>]) -> BTreeMap<String, BTreeSet<Kind>> {
     let mut kinds: BTreeMap<String, BTreeSet<Kind>> = BTreeMap::new();
     let mut add = |name: String, kind: Kind| kinds.entry(name).or_default().insert(kind);
     // Rows of other documents too: a deployment's document has claims in it, say.
@@ -168,10 +158,5 @@ fn add_kinds(definitions: &mut Map<String, Value>, rows: &[Arc<Resource>]) {
     for (row, kind) in rows.iter().flat_map(|row| [(row, "DeleteOptions"), (row, "WatchEvent")]) {
         add(meta(kind), Kind { kind: kind.to_owned(), ..Kind::of(row) });
     }
-    for (name, definition) in definitions.iter_mut() {
-        if let Some(kinds) = kinds.get(name) {
-            let kinds: Vec<Value> = kinds.iter().map(Kind::to_value).collect();
-            definition["x-kubernetes-group-version-kind"] = json!(kinds);
-        }
-    }
+    kinds
 }

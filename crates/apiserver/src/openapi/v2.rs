@@ -1,7 +1,8 @@
 //! The whole API as a document of Swagger 2.0, which is OpenAPI's second version.
 
+use super::draft::Draft;
+use super::operation::{Body, Content, Operation, Route};
 use super::parameters::{Parameter, Place};
-use super::paths::{Body, Content, Operation, Route};
 use super::sections::Section;
 use super::types;
 use object::{Map, Value, json};
@@ -9,37 +10,29 @@ use registry::Resource;
 use schema::openapi::Dialect;
 use std::sync::Arc;
 
-pub(super) fn document(rows: &[Arc<Resource>]) -> Value {
-    let mut document = Document::default();
+pub(super) fn write(rows: &[Arc<Resource>], draft: &mut Draft) {
+    draft.member("swagger", &json!("2.0"));
+    draft.member("info", &super::info());
+    let mut shared = Shared::default();
+    draft.open("paths");
     for section in Section::all(rows) {
         for route in section.routes(&section.rows(rows)) {
-            let item = document.path_item(&route);
-            document.paths.insert(route.path, item);
+            draft.member(&route.path, &shared.path_item(&route));
         }
     }
-    let mut definitions = types::of_resources(rows, Dialect::V2);
-    for section in [Section::Core, Section::Groups, Section::Server] {
-        definitions.append(&mut section.definitions(&[], Dialect::V2));
-    }
-    json!({
-        "swagger": "2.0",
-        "info": super::info(),
-        "paths": document.paths,
-        "definitions": definitions,
-        "parameters": document.parameters,
-        "security": [{ "BearerToken": [] }],
-        "securityDefinitions": super::security_schemes(),
-    })
+    draft.close();
+    let definitions = types::definitions(rows, &["APIGroupList", "APIVersions"], Dialect::V2);
+    draft.members("definitions", definitions.chain([types::version_info()]));
+    draft.members("parameters", shared.0);
+    draft.member("security", &json!([{ "BearerToken": [] }]));
+    draft.member("securityDefinitions", &super::security_schemes());
 }
 
+/// The parameters that were referred to: most stand at hundreds of operations, so that they are said only once.
 #[derive(Default)]
-struct Document {
-    paths: Map<String, Value>,
-    /// Those that were referred to: most stand at hundreds of operations, so that they are said only once.
-    parameters: Map<String, Value>,
-}
+struct Shared(Map<String, Value>);
 
-impl Document {
+impl Shared {
     fn path_item(&mut self, route: &Route) -> Value {
         let common = route.common();
         let mut item = Map::new();
@@ -75,7 +68,7 @@ impl Document {
     fn parameter(&mut self, parameter: &Parameter) -> Value {
         let key = parameter.key();
         let reference = json!({ "$ref": format!("#/parameters/{key}") });
-        self.parameters.entry(key).or_insert_with(|| {
+        self.0.entry(key).or_insert_with(|| {
             let mut described = json!({
                 "name": parameter.name, "description": parameter.description,
                 "type": parameter.kind, "uniqueItems": true,

@@ -1,7 +1,8 @@
 //! A section as a document of OpenAPI 3.0.
 
+use super::draft::Draft;
+use super::operation::{Body, Content, Operation, Route};
 use super::parameters::{Parameter, Place};
-use super::paths::{Body, Content, Operation, Route};
 use super::sections::Section;
 use super::types;
 use object::{Map, Value, json};
@@ -10,18 +11,14 @@ use schema::openapi::Dialect;
 use std::sync::Arc;
 
 /// `rows` are those of the section.
-pub(super) fn document(section: &Section, rows: &[Arc<Resource>]) -> Value {
-    let paths: Map<String, Value> =
-        section.routes(rows).iter().map(|route| (route.path.clone(), path_item(route))).collect();
-    json!({
-        "openapi": "3.0.0",
-        "info": super::info(),
-        "paths": paths,
-        "components": {
-            "schemas": section.definitions(rows, Dialect::V3),
-            "securitySchemes": super::security_schemes(),
-        },
-    })
+pub(super) fn write(section: &Section, rows: &[Arc<Resource>], draft: &mut Draft) {
+    draft.member("openapi", &json!("3.0.0"));
+    draft.member("info", &super::info());
+    draft.members("paths", section.routes(rows).into_iter().map(|route| (route.path.clone(), path_item(&route))));
+    draft.open("components");
+    draft.members("schemas", section.definitions(rows, Dialect::V3));
+    draft.member("securitySchemes", &super::security_schemes());
+    draft.close();
 }
 
 fn path_item(route: &Route) -> Value {

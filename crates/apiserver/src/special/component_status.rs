@@ -21,7 +21,7 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
                 let viewer = &ctx.viewer;
                 let table = crate::table::table(
                     viewer.resource.printer,
-                    json!({}),
+                    &json!({}),
                     components,
                     viewer.include,
                     viewer.now,

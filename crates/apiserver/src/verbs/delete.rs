@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use object::field::{Error, Path};
 use object::{ApiError, Edit, Reason, Value, View, json, time};
-use registry::{Committed, Object, Write};
+use registry::{Committed, Object, Resource, Write};
 use std::sync::Arc;
 
 const MAX_ATTEMPTS: usize = 64;
@@ -139,7 +139,7 @@ impl DeleteRequest {
 }
 
 /// Kinds that answer a deletion with the object, as they always have.
-const ANSWERED_WITH_THE_OBJECT: [&str; 8] = [
+const ANSWERED_WITH_THE_OBJECT: [&str; 16] = [
     "pods",
     "services",
     "persistentvolumes",
@@ -147,14 +147,27 @@ const ANSWERED_WITH_THE_OBJECT: [&str; 8] = [
     "podtemplates",
     "resourcequotas",
     "serviceaccounts",
-    "limitranges",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourceslices",
+    "csidrivers",
+    "csinodes",
+    "storageclasses",
+    "volumeattachments",
+    "volumeattributesclasses",
 ];
+
+/// Whether the answer to a deletion is the object, and not that it succeeded.
+pub(crate) fn answers_with_the_object(resource: &Resource) -> bool {
+    resource.is_builtin() && ANSWERED_WITH_THE_OBJECT.contains(&resource.plural.as_ref())
+}
 
 pub(crate) async fn delete(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError> {
     let request = DeleteRequest::read(ctx, &body)?;
     let key = ctx.hub.key(&ctx.target.namespace, &ctx.target.name);
     let (stored, gone) = delete_object(ctx, &key, &request).await?;
-    if gone && !ANSWERED_WITH_THE_OBJECT.contains(&ctx.resource.plural.as_ref()) {
+    if gone && !answers_with_the_object(&ctx.resource) {
         let uid = match &stored {
             Stored::Object(object) => object.decode().at("metadata").text("uid").to_owned(),
             Stored::Dry(value) => value.at("metadata").text("uid").to_owned(),
@@ -189,7 +202,7 @@ pub(crate) async fn delete_object(
             // It is being deleted already, and this request changes nothing about that.
             return Ok((Stored::Object(object), false));
         };
-        let finished = write::is_finished(&marked);
+        let finished = write::is_finished(ctx, &marked);
         if request.dry_run {
             return Ok((Stored::Dry(marked), finished));
         }
@@ -227,7 +240,7 @@ fn mark(ctx: &Context, old: &Value, request: &DeleteRequest) -> Option<Value> {
         // Grace can be shortened, never extended.
         let left = before.int("deletionGracePeriodSeconds").unwrap_or(0);
         let unchanged = grace >= left && finalizers.as_slice() == before.items("finalizers");
-        if unchanged && !write::is_finished(old) {
+        if unchanged && !write::is_finished(ctx, old) {
             return None;
         }
         if grace < left {
@@ -245,8 +258,8 @@ fn mark(ctx: &Context, old: &Value, request: &DeleteRequest) -> Option<Value> {
         true => drop(metadata.remove("finalizers")),
         false => metadata.set("finalizers", finalizers),
     }
-    if ctx.hub.table == "namespaces" && !write::is_finished(&new) {
-        new.object_or_new("status").set("phase", "Terminating");
+    if let Some(mark) = ctx.hub.strategy.mark_deleted {
+        mark(&mut new);
     }
     Some(new)
 }

@@ -251,7 +251,7 @@ impl Token {
         };
         match token.text("start") {
             "" => Err(invalid("encoded start key is empty")),
-            start if start.starts_with('/') || start.contains("..") => Err(invalid(&format!("{start}"))),
+            start if start.starts_with('/') || start.contains("..") => Err(invalid(start)),
             start => Ok(Token { revision, start: start.to_owned() }),
         }
     }

@@ -9,7 +9,7 @@ mod update;
 mod watch;
 
 pub(crate) use create::create;
-pub(crate) use delete::{DeleteRequest, delete, delete_collection, delete_object};
+pub(crate) use delete::{DeleteRequest, answers_with_the_object, delete, delete_collection, delete_object};
 pub(crate) use get::get;
 pub(crate) use list::list;
 pub(crate) use patch::{patch, patch_value};

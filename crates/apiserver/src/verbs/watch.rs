@@ -37,7 +37,11 @@ pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
     let cache = &ctx.api.registry.cache;
     let mut pending = VecDeque::new();
     let after = match start {
-        Start::After(revision) => revision,
+        Start::After(revision) => {
+            // From another cluster, or from one that lost its history: nothing would ever come.
+            super::list::wait_for(ctx, revision).await?;
+            revision
+        }
         Start::Initial { at_least, marked } => {
             match at_least {
                 Some(revision) => super::list::wait_for(ctx, revision).await?,
@@ -237,7 +241,7 @@ impl Stream {
                 let metadata = json!({ "resourceVersion": object.at("metadata").text("resourceVersion") });
                 let with_columns = !std::mem::replace(&mut self.columns_sent, true);
                 let now = i64::try_from(self.clock.wall().0 / 1000).unwrap_or(i64::MAX);
-                table::table(self.viewer.resource.printer, metadata, [object], self.viewer.include, now, with_columns)
+                table::table(self.viewer.resource.printer, &metadata, [object], self.viewer.include, now, with_columns)
             }
         }
     }

@@ -61,7 +61,7 @@ impl Watch {
                 continue;
             }
             self.events.borrow_and_update();
-            match self.from_ring() {
+            match self.read_ring() {
                 Some(events) if !events.is_empty() => return Ok(events),
                 Some(_) => {
                     if self.events.changed().await.is_err() {
@@ -87,7 +87,7 @@ impl Watch {
         self.after
     }
 
-    fn from_ring(&mut self) -> Option<Vec<Arc<Event>>> {
+    fn read_ring(&mut self) -> Option<Vec<Arc<Event>>> {
         let state = self.cache.0.state.read();
         let events = state.tables.get(&self.table)?.ring.after(self.after, MAX_BATCH)?;
         self.after = events.last().map_or(self.after, |event| event.revision());

@@ -131,7 +131,7 @@ pub(crate) fn to_older(autoscaler: &mut Value) {
 /// Writes an annotation, if there is something to write.
 fn note(autoscaler: &mut Value, key: &str, value: &Value) {
     let has_annotations = autoscaler.at("metadata").has("annotations");
-    if !crate::strategy::place::is_empty(value) {
+    if !crate::strategy::value::is_empty(value) {
         autoscaler.object_or_new("metadata").object_or_new("annotations").set(key, value.to_string());
     } else if has_annotations {
         autoscaler.object_or_new("metadata").object_or_new("annotations").remove(key);

@@ -1,8 +1,9 @@
 //! Addresses and subnets in objects: what is one, what is one badly written, and where an address can lead.
 
-use crate::strategy::place::{Place, Rule};
+use crate::strategy::place::Place;
+use crate::strategy::rule::Rule;
 use object::Value;
-use object::field::{Errors, Path};
+use object::field::Errors;
 use std::net::{IpAddr, Ipv4Addr};
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -106,9 +107,9 @@ pub fn is_dual_stack<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
 
 /// An address that traffic can be sent to.
 pub fn reachable(place: &Place, errors: &mut Errors) {
-    let text = place.string();
+    let text = place.text();
     let Some(address) = parse(text) else {
-        errors.push(place.invalid("must be a valid IP address"));
+        place.invalid(errors, "must be a valid IP address");
         return;
     };
     let (link_local, link_local_multicast) = match address {
@@ -122,52 +123,49 @@ pub fn reachable(place: &Place, errors: &mut Errors) {
         (link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
         (link_local_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
     ];
-    errors.extend(wrong.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| place.invalid(message)));
+    wrong.into_iter().filter(|(wrong, _)| *wrong).for_each(|(_, message)| place.invalid(errors, message));
 }
 
 /// Checks the addresses or subnets of a list. What the old object had is accepted, whatever it is.
 pub fn each_in(place: &Place, field: &str, old: Option<&[Value]>, rule: Rule, errors: &mut Errors) {
     let kept = |value| old.is_some_and(|old| old.contains(value));
-    place.list(field).filter(|item| !kept(item.value)).for_each(|item| item.follows(rule, errors));
+    place.field(field).items().filter(|item| !kept(item.value())).for_each(|item| item.follows(errors, rule));
 }
 
 /// A warning of an address that is good and not written the usual way.
-pub fn warning(path: &Path, text: &str) -> Option<String> {
+pub fn warning(place: &Place) -> Option<String> {
+    let text = place.text();
     let address = parse(text)?;
     if text.parse::<IpAddr>().is_err() || is_mapped(text) {
-        Some(format!("{path}: non-standard IP address {text:?} is invalid: use {:?}", address.to_string()))
+        Some(format!("{place}: non-standard IP address {text:?} is invalid: use {:?}", address.to_string()))
     } else if address.is_ipv6() && address.to_string() != text {
         let canonical = address.to_string();
-        Some(format!("{path}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})"))
+        Some(format!("{place}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})"))
     } else {
         None
     }
 }
 
 /// Warnings of a subnet that is good and not written the usual way.
-pub fn subnet_warnings(path: &Path, text: &str) -> Vec<String> {
+pub fn subnet_warnings(place: &Place) -> Vec<String> {
+    let text = place.text();
     let Some((address, length)) = parse_subnet(text) else { return Vec::new() };
     let canonical = format!("{}/{length}", network(address, length));
     let mut warnings = Vec::new();
     if network(address, length) != address {
         let single = format!("{address}/{}", if address.is_ipv6() { 128 } else { 32 });
         warnings.push(format!(
-            "{path}: CIDR value {text:?} is ambiguous in this context (should be {canonical:?} or {single:?}?)"
+            "{place}: CIDR value {text:?} is ambiguous in this context (should be {canonical:?} or {single:?}?)"
         ));
     }
     if subnet(text).iter().any(|message| !message.contains("bits set")) {
-        warnings.push(format!("{path}: non-standard CIDR value {text:?} is invalid: use {canonical:?}"));
+        warnings.push(format!("{place}: non-standard CIDR value {text:?} is invalid: use {canonical:?}"));
     }
     if warnings.is_empty() && address.is_ipv6() && canonical != text {
         warnings
-            .push(format!("{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})"));
+            .push(format!("{place}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})"));
     }
     warnings
-}
-
-/// Warnings of every address in a list field.
-pub fn warnings_in(place: &Place, field: &str) -> Vec<String> {
-    place.list(field).filter_map(|item| warning(&item.path, item.string())).collect()
 }
 
 #[cfg(test)]
@@ -210,21 +208,21 @@ mod tests {
             ("224.0.0.9", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
         ] {
             let (value, mut errors) = (json!(text), Errors::new());
-            reachable(&Place::new(&value, &Path::new("ip")), &mut errors);
+            reachable(&Place::named(&value, "ip"), &mut errors);
             assert_eq!(errors[0].to_string(), format!("ip: Invalid value: {text:?}: {message}"));
         }
     }
 
     #[test]
     fn odd_spellings_are_warned_of() {
-        let path = Path::new("ip");
-        assert_eq!(warning(&path, "10.0.0.1"), None);
+        let warning = |text: &str| warning(&Place::named(&json!(text), "ip"));
+        assert_eq!(warning("10.0.0.1"), None);
         assert_eq!(
-            warning(&path, "010.0.0.1").unwrap(),
+            warning("010.0.0.1").unwrap(),
             "ip: non-standard IP address \"010.0.0.1\" is invalid: use \"10.0.0.1\""
         );
         assert_eq!(
-            subnet_warnings(&path, "10.0.0.1/8"),
+            subnet_warnings(&Place::named(&json!("10.0.0.1/8"), "ip")),
             [
                 "ip: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)"
             ]

@@ -6,7 +6,7 @@ use crate::strategy::webhook::{
     validate_rule, validate_selectors,
 };
 use crate::strategy::{Strategy, label_selector};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, name};
 
 pub const VALIDATING: Strategy =
@@ -42,33 +42,33 @@ fn default_resources(spec: &mut Value, field: &str) {
 
 /// What both kinds of policies have.
 fn validate_policy(spec: &Place, errors: &mut Errors) {
-    spec.child("failurePolicy").required_one_of(&FAILURE_POLICIES, errors);
-    let kind = spec.child("paramKind");
-    if !kind.is_null() {
+    spec.field("failurePolicy").require_one_of(errors, &FAILURE_POLICIES);
+    let kind = spec.field("paramKind");
+    if kind.is_set() {
         validate_param_kind(&kind, errors);
     }
-    let constraints = spec.child("matchConstraints");
-    if constraints.is_null() {
-        errors.push(Error::required(&constraints.path, ""));
+    let constraints = spec.field("matchConstraints");
+    if !constraints.is_set() {
+        constraints.required(errors, "");
     } else {
         validate_resources(&constraints, errors);
-        constraints.child("resourceRules").required("", errors);
+        constraints.field("resourceRules").require(errors);
     }
     validate_conditions(spec, errors);
-    for variable in spec.list("variables") {
-        let name = variable.child("name");
-        if required_text(&name, "name is not specified", errors) && !is_identifier(name.string()) {
-            errors.push(name.invalid("must be a valid CEL identifier"));
+    for variable in spec.field("variables").items() {
+        let name = variable.field("name");
+        if required_text(&name, "name is not specified", errors) && !is_identifier(name.text()) {
+            name.invalid(errors, "must be a valid CEL identifier");
         }
-        required_text(&variable.child("expression"), "expression is not specified", errors);
+        required_text(&variable.field("expression"), "expression is not specified", errors);
     }
 }
 
 /// Something other than blanks.
 fn required_text(place: &Place, detail: &str, errors: &mut Errors) -> bool {
-    let given = !place.string().trim().is_empty();
+    let given = !place.text().trim().is_empty();
     if !given {
-        errors.push(Error::required(&place.path, detail));
+        place.required(errors, detail);
     }
     given
 }
@@ -80,158 +80,155 @@ fn is_identifier(text: &str) -> bool {
 }
 
 fn validate_param_kind(kind: &Place, errors: &mut Errors) {
-    let version = kind.child("apiVersion");
-    if version.required("", errors) {
-        let (group, number) = version.string().split_once('/').unwrap_or(("", version.string()));
+    let version = kind.field("apiVersion");
+    if version.require(errors) {
+        let (group, number) = version.text().split_once('/').unwrap_or(("", version.text()));
         let mut check = |part: &str, wrong: Vec<String>| {
             if !wrong.is_empty() {
-                errors.push(Error::invalid(&version.path, part, wrong.join(",")));
+                version.invalid_value(errors, part, wrong.join(","));
             }
         };
         check(group, if group.is_empty() { Vec::new() } else { name::dns_subdomain(group) });
         check(number, name::dns_1035_label(number));
     }
-    let name = kind.child("kind");
-    if name.required("", errors) {
-        let wrong = name::dns_1035_label(&name.string().to_lowercase());
+    let name = kind.field("kind");
+    if name.require(errors) {
+        let wrong = name::dns_1035_label(&name.text().to_lowercase());
         if !wrong.is_empty() {
             let detail = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
-            errors.push(name.invalid(detail));
+            name.invalid(errors, detail);
         }
     }
 }
 
 fn validate_resources(resources: &Place, errors: &mut Errors) {
-    resources.child("matchPolicy").required_one_of(&MATCH_POLICIES, errors);
+    resources.field("matchPolicy").require_one_of(errors, &MATCH_POLICIES);
     validate_selectors(resources, errors);
-    for rule in resources.list("resourceRules").chain(resources.list("excludeResourceRules")) {
-        rule.list("resourceNames").for_each(|name| name.follows(name::path_segment, errors));
-        rule.unique("resourceNames", errors);
+    for rule in resources.field("resourceRules").items().chain(resources.field("excludeResourceRules").items()) {
+        rule.field("resourceNames").items().for_each(|name| name.follows(errors, name::path_segment));
+        rule.field("resourceNames").unique(errors);
         validate_rule(&rule, errors);
     }
 }
 
 fn validate_validating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_policy(&spec, errors);
-    let (validations, annotations) = (spec.child("validations"), spec.child("auditAnnotations"));
+    let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
-        errors.extend([validations, annotations].map(|list| Error::required(&list.path, NOTHING_TO_DO)));
+        [validations, annotations].iter().for_each(|list| list.required(errors, NOTHING_TO_DO));
         return;
     }
-    for validation in spec.list("validations") {
-        required_text(&validation.child("expression"), "expression is not specified", errors);
-        for text in ["messageExpression", "message"].map(|field| validation.child(field)) {
-            if !text.is_empty() && text.string().trim().is_empty() {
-                errors.push(text.invalid("must be non-empty if specified"));
+    for validation in spec.field("validations").items() {
+        required_text(&validation.field("expression"), "expression is not specified", errors);
+        for text in ["messageExpression", "message"].map(|field| validation.field(field)) {
+            if !text.is_empty() && text.text().trim().is_empty() {
+                text.invalid(errors, "must be non-empty if specified");
             }
         }
-        let message = validation.child("message");
-        if message.string().trim().contains(['\n', '\r']) {
-            errors.push(message.invalid("must not contain line breaks"));
+        let message = validation.field("message");
+        if message.text().trim().contains(['\n', '\r']) {
+            message.invalid(errors, "must not contain line breaks");
         }
-        validation.child("reason").optional_one_of(&REASONS, errors);
+        validation.field("reason").one_of_if_set(errors, &REASONS);
     }
-    if spec.items("auditAnnotations").len() > MAX_AUDIT_ANNOTATIONS {
+    if spec.field("auditAnnotations").values().len() > MAX_AUDIT_ANNOTATIONS {
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
-        errors.push(annotations.invalid(detail));
+        annotations.invalid(errors, detail);
     }
-    for annotation in spec.list("auditAnnotations") {
-        let key = annotation.child("key");
-        let full = format!("{}/{}", new.at("metadata").text("name"), key.string());
-        let wrong = name::qualified_name(&full).into_iter();
-        errors.extend(wrong.map(|message| Error::invalid(&key.path, full.as_str(), message)));
-        required_text(&annotation.child("valueExpression"), "valueExpression is not specified", errors);
+    for annotation in spec.field("auditAnnotations").items() {
+        let key = annotation.field("key");
+        let full = format!("{}/{}", new.at("metadata").text("name"), key.text());
+        key.text_follows(errors, &full, name::qualified_name);
+        required_text(&annotation.field("valueExpression"), "valueExpression is not specified", errors);
     }
-    spec.unique_by("auditAnnotations", "key", errors);
+    spec.field("auditAnnotations").unique_by(errors, "key");
 }
 
 fn validate_mutating(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_policy(&spec, errors);
-    validate_mutating_operations(&spec.child("matchConstraints"), errors);
-    spec.child("mutations").required("mutations must contain at least one item", errors);
-    for mutation in spec.list("mutations") {
-        let (patch, apply) = (mutation.child("jsonPatch"), mutation.child("applyConfiguration"));
-        let kind = mutation.child("patchType");
-        let (wanted, other, other_name) = match kind.string() {
+    validate_mutating_operations(&spec.field("matchConstraints"), errors);
+    spec.field("mutations").require_because(errors, "mutations must contain at least one item");
+    for mutation in spec.field("mutations").items() {
+        let (patch, apply) = (mutation.field("jsonPatch"), mutation.field("applyConfiguration"));
+        let kind = mutation.field("patchType");
+        let (wanted, other, other_name) = match kind.text() {
             "JSONPatch" => (patch, apply, "{applyConfiguration}"),
             "ApplyConfiguration" => (apply, patch, "{jsonPatch}"),
             _ => {
-                kind.required_one_of(&["ApplyConfiguration", "JSONPatch"], errors);
+                kind.require_one_of(errors, &["ApplyConfiguration", "JSONPatch"]);
                 continue;
             }
         };
-        if wanted.is_null() {
-            errors
-                .push(Error::required(&wanted.path, format!("must be specified when patchType is {}", kind.string())));
+        if !wanted.is_set() {
+            wanted.required(errors, format!("must be specified when patchType is {}", kind.text()));
         } else {
-            required_text(&wanted.child("expression"), "expression is not specified", errors);
+            required_text(&wanted.field("expression"), "expression is not specified", errors);
         }
-        if !other.is_null() {
-            let detail = format!("must not be specified when patchType is {}", kind.string());
-            errors.push(Error::invalid(&other.path, other_name, detail));
+        if other.is_set() {
+            let detail = format!("must not be specified when patchType is {}", kind.text());
+            other.invalid_value(errors, other_name, detail);
         }
     }
-    spec.child("reinvocationPolicy").required_one_of(&REINVOCATION_POLICIES, errors);
+    spec.field("reinvocationPolicy").require_one_of(errors, &REINVOCATION_POLICIES);
 }
 
 fn validate_mutating_operations(resources: &Place, errors: &mut Errors) {
-    let path = resources.path.child("resourceRules").child("operations");
-    for operation in resources.items("resourceRules").iter().flat_map(|rule| rule.items("operations")) {
-        Place::new(operation, &path).one_of(&MUTATING_OPERATIONS, errors);
+    let operations = resources.descend(&["resourceRules", "operations"]);
+    for operation in resources.field("resourceRules").values().iter().flat_map(|rule| rule.items("operations")) {
+        operations.with(operation).one_of(errors, &MUTATING_OPERATIONS);
     }
 }
 
 /// What both kinds of bindings have.
 fn validate_binding(spec: &Place, errors: &mut Errors) {
-    spec.child("policyName").required_follows(name::dns_subdomain, errors);
-    let parameters = spec.child("paramRef");
-    if !parameters.is_null() {
-        let (name, selector) = (parameters.child("name"), parameters.child("selector"));
-        name.optional_follows(name::path_segment, errors);
-        label_selector::validate(selector.value, &selector.path, errors);
-        match (name.is_empty(), selector.is_null()) {
-            (true, true) => errors.push(Error::required(&parameters.path, "one of name or selector must be specified")),
-            (false, false) => errors.extend(
-                [name, selector].map(|place| Error::forbidden(&place.path, "name and selector are mutually exclusive")),
-            ),
+    spec.field("policyName").require_follows(errors, name::dns_subdomain);
+    let parameters = spec.field("paramRef");
+    if parameters.is_set() {
+        let (name, selector) = (parameters.field("name"), parameters.field("selector"));
+        name.follows_if_set(errors, name::path_segment);
+        label_selector::validate(&selector, errors);
+        match (name.is_empty(), !selector.is_set()) {
+            (true, true) => parameters.required(errors, "one of name or selector must be specified"),
+            (false, false) => {
+                let detail = "name and selector are mutually exclusive";
+                [name, selector].iter().for_each(|place| place.forbidden(errors, detail));
+            }
             _ => {}
         }
-        parameters.child("parameterNotFoundAction").required_one_of(&["Deny", "Allow"], errors);
+        parameters.field("parameterNotFoundAction").require_one_of(errors, &["Deny", "Allow"]);
     }
-    let resources = spec.child("matchResources");
-    if !resources.is_null() {
+    let resources = spec.field("matchResources");
+    if resources.is_set() {
         validate_resources(&resources, errors);
     }
 }
 
 fn validate_validating_binding(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_binding(&spec, errors);
-    let actions = spec.child("validationActions");
-    spec.list("validationActions").for_each(|action| action.one_of(&["Audit", "Deny", "Warn"], errors));
-    spec.unique("validationActions", errors);
-    let has = |name: &str| spec.items("validationActions").iter().any(|action| action == name);
+    let actions = spec.field("validationActions");
+    spec.field("validationActions").items().for_each(|action| action.one_of(errors, &["Audit", "Deny", "Warn"]));
+    spec.field("validationActions").unique(errors);
+    let has = |name: &str| spec.field("validationActions").values().iter().any(|action| action == name);
     if has("Deny") && has("Warn") {
-        errors.push(actions.invalid(
-            "must not contain both Deny and Warn (repeating the same validation failure information in the API response \
-             and headers serves no purpose)",
-        ));
+        actions.invalid(errors, "must not contain both Deny and Warn (repeating the same validation failure information in the API response \
+             and headers serves no purpose)");
     }
-    actions.required("at least one validation action is required", errors);
+    actions.require_because(errors, "at least one validation action is required");
 }
 
 fn validate_mutating_binding(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_binding(&spec, errors);
-    validate_mutating_operations(&spec.child("matchResources"), errors);
+    validate_mutating_operations(&spec.field("matchResources"), errors);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::each_mistake_has_its_message;
+
+    use crate::strategy::check::each_mistake_has_its_message;
     use object::json;
 
     #[test]
@@ -243,7 +240,6 @@ mod tests {
         } });
         let kind = "admissionregistration.v1.ValidatingAdmissionPolicy";
         each_mistake_has_its_message(
-            &VALIDATING,
             kind,
             &good,
             &[
@@ -273,7 +269,6 @@ mod tests {
             "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[]" } }],
         } });
         each_mistake_has_its_message(
-            &MUTATING,
             "admissionregistration.v1.MutatingAdmissionPolicy",
             &mutating,
             &[
@@ -296,7 +291,6 @@ mod tests {
         let good = json!({ "spec": { "policyName": "a", "validationActions": ["Deny"] } });
         let kind = "admissionregistration.v1.ValidatingAdmissionPolicyBinding";
         each_mistake_has_its_message(
-            &VALIDATING_BINDING,
             kind,
             &good,
             &[

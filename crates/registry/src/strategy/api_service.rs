@@ -3,7 +3,7 @@
 use crate::strategy::place::Place;
 use crate::strategy::webhook::default_client;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, base64, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -31,59 +31,59 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let root = Place::root(new);
-    let spec = root.child("spec");
-    let (name, group, version) = (root.descend(&["metadata", "name"]), spec.child("group"), spec.child("version"));
-    let expected = format!("{}.{}", version.string(), group.string());
-    if old.is_none() && name::path_segment(name.string()).is_empty() && name.string() != expected {
-        errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {expected:?}")));
+    let root = Place::object(new);
+    let spec = root.field("spec");
+    let (name, group, version) = (root.descend(&["metadata", "name"]), spec.field("group"), spec.field("version"));
+    let expected = format!("{}.{}", version.text(), group.text());
+    if old.is_none() && name::path_segment(name.text()).is_empty() && name.text() != expected {
+        name.invalid(errors, format!("must be `spec.version+\".\"+spec.group`: {expected:?}"));
     }
-    if group.is_empty() && version.string() != "v1" {
-        errors.push(Error::required(&group.path, "only v1 may have an empty group and it better be legacy kube"));
+    if group.is_empty() && version.text() != "v1" {
+        group.required(errors, "only v1 may have an empty group and it better be legacy kube");
     }
-    group.optional_follows(name::dns_subdomain, errors);
-    version.follows(name::dns_1035_label, errors);
+    group.follows_if_set(errors, name::dns_subdomain);
+    version.follows(errors, name::dns_1035_label);
     for (field, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
-        let priority = spec.child(field);
-        let number = priority.as_i64().unwrap_or_default();
+        let priority = spec.field(field);
+        let number = priority.int();
         if !(1..=max).contains(&number) {
-            errors.push(Error::invalid(&priority.path, number, format!("must be positive and less than {max}")));
+            priority.invalid_value(errors, number, format!("must be positive and less than {max}"));
         }
     }
     let (service, bundle, insecure) =
-        (spec.child("service"), spec.child("caBundle"), spec.child("insecureSkipTLSVerify"));
-    if service.is_null() {
+        (spec.field("service"), spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
+    if !service.is_set() {
         if !bundle.is_empty() {
-            let bytes = base64::decode(bundle.string()).map_or(0, |bytes| bytes.len());
+            let bytes = base64::decode(bundle.text()).map_or(0, |bytes| bytes.len());
             let detail = "local APIServices may not have a caBundle";
-            errors.push(Error::invalid(&bundle.path, format!("{bytes} bytes"), detail));
+            bundle.invalid_value(errors, format!("{bytes} bytes"), detail);
         }
-        if spec.flag("insecureSkipTLSVerify") {
-            errors.push(insecure.invalid("local APIServices may not have insecureSkipTLSVerify"));
+        if spec.field("insecureSkipTLSVerify").flag() {
+            insecure.invalid(errors, "local APIServices may not have insecureSkipTLSVerify");
         }
         return;
     }
-    service.child("namespace").required("", errors);
-    service.child("name").required("", errors);
-    let port = service.child("port");
-    if !(1..=65535).contains(&port.as_i64().unwrap_or_default()) {
-        errors.push(port.invalid("port is not valid: must be between 1 and 65535, inclusive"));
+    service.field("namespace").require(errors);
+    service.field("name").require(errors);
+    let port = service.field("port");
+    if !(1..=65535).contains(&port.int()) {
+        port.invalid(errors, "port is not valid: must be between 1 and 65535, inclusive");
     }
-    if spec.flag("insecureSkipTLSVerify") && !bundle.is_empty() {
-        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    if spec.field("insecureSkipTLSVerify").flag() && !bundle.is_empty() {
+        insecure.invalid(errors, "may not be true if caBundle is present");
     }
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    for condition in Place::root(new).child("status").list("conditions") {
-        condition.child("status").one_of(&["True", "False", "Unknown"], errors);
+    for condition in Place::field_of(new, "status").field("conditions").items() {
+        condition.field("status").one_of(errors, &["True", "False", "Unknown"]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::each_mistake_has_its_message;
+    use crate::strategy::check::each_mistake_has_its_message;
 
     #[test]
     fn each_mistake_is_reported() {
@@ -92,7 +92,6 @@ mod tests {
             "service": { "name": "a", "namespace": "b" },
         } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "apiregistration.v1.APIService",
             &good,
             &[

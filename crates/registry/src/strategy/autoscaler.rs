@@ -1,9 +1,10 @@
 //! HorizontalPodAutoscalers. The older version is judged by what it becomes in the newer one.
 
 use crate::convert::autoscaler_to_newer;
-use crate::strategy::place::{Place, quantity};
+use crate::strategy::place::Place;
+use crate::strategy::value::quantity;
 use crate::strategy::{PLAIN, Strategy, resource_name};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const V2: Strategy =
@@ -56,83 +57,83 @@ fn validate_older(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    let (min, max) = (spec.child("minReplicas"), spec.child("maxReplicas"));
+    let spec = Place::field_of(new, "spec");
+    let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
     let lowest = i64::from(!old.is_some_and(|old| old.path(&["spec", "minReplicas"]) == 0));
-    if min.as_i64().is_some_and(|min| min < lowest) {
-        errors.push(min.invalid(format!("must be greater than or equal to {lowest}")));
+    if min.number().is_some_and(|min| min < lowest) {
+        min.invalid(errors, format!("must be greater than or equal to {lowest}"));
     }
-    match max.as_i64().unwrap_or_default() {
-        0 => errors.push(Error::required(&max.path, "must be set and greater than 0")),
-        ..0 => errors.push(max.invalid("must be greater than or equal to 1")),
+    match max.int() {
+        0 => max.required(errors, "must be set and greater than 0"),
+        ..0 => max.invalid(errors, "must be greater than or equal to 1"),
         _ => {}
     }
-    if min.as_i64().is_some_and(|min| max.as_i64().unwrap_or_default() < min) {
-        let shown = max.as_i64().unwrap_or_default();
-        errors.push(Error::invalid(&max.path, shown, "must be greater than or equal to `minReplicas`"));
+    if min.number().is_some_and(|min| max.int() < min) {
+        let shown = max.int();
+        max.invalid_value(errors, shown, "must be greater than or equal to `minReplicas`");
     }
-    let target = spec.child("scaleTargetRef");
+    let target = spec.field("scaleTargetRef");
     let known = old.map(|old| old.path(&["spec", "scaleTargetRef"]));
     let unchanged = known.is_some_and(|old| {
-        old.text("apiVersion") == target.text("apiVersion") && old.text("kind") == target.text("kind")
+        old.text("apiVersion") == target.field("apiVersion").text() && old.text("kind") == target.field("kind").text()
     });
-    validate_reference(&target, !unchanged, target.text("kind") != "ReplicationController", errors);
-    spec.list("metrics").for_each(|metric| validate_metric(&metric, errors));
+    validate_reference(&target, !unchanged, target.field("kind").text() != "ReplicationController", errors);
+    spec.field("metrics").items().for_each(|metric| validate_metric(&metric, errors));
     let scales_to_zero = |metric: &&Value| matches!(metric.text("type"), "Object" | "External");
-    if min.as_i64() == Some(0) && !spec.items("metrics").iter().any(|metric| scales_to_zero(&metric)) {
+    if min.number() == Some(0) && !spec.field("metrics").values().iter().any(|metric| scales_to_zero(&metric)) {
         let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.push(Error::forbidden(&spec.child("metrics").path, detail));
+        spec.field("metrics").forbidden(errors, detail);
     }
-    let behavior = spec.child("behavior");
+    let behavior = spec.field("behavior");
     for direction in ["scaleUp", "scaleDown"] {
-        let rules = behavior.child(direction);
-        if !rules.is_null() {
+        let rules = behavior.field(direction);
+        if rules.is_set() {
             validate_rules(&rules, errors);
         }
     }
 }
 
 fn validate_reference(reference: &Place, check_version: bool, needs_group: bool, errors: &mut Errors) {
-    reference.child("kind").required_follows(name::path_segment, errors);
-    reference.child("name").required_follows(name::path_segment, errors);
-    let version = reference.child("apiVersion");
-    let text = version.string();
+    reference.field("kind").require_follows(errors, name::path_segment);
+    reference.field("name").require_follows(errors, name::path_segment);
+    let version = reference.field("apiVersion");
+    let text = version.text();
     let detail = match text.matches('/').count() {
         _ if !check_version => return,
         0 if needs_group => "apiVersion must specify API group".to_owned(),
         0 | 1 => return,
         _ => format!("unexpected GroupVersion string: {text}"),
     };
-    errors.push(Error::invalid(&version.path, text, detail));
+    version.invalid_value(errors, text, detail);
 }
 
 fn validate_rules(rules: &Place, errors: &mut Errors) {
-    let window = rules.child("stabilizationWindowSeconds");
-    match window.as_i64() {
-        Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
+    let window = rules.field("stabilizationWindowSeconds");
+    match window.number() {
+        Some(..0) => window.invalid(errors, "must be greater than or equal to zero"),
         Some(seconds) if seconds > MAX_WINDOW_SECONDS => {
-            errors.push(window.invalid(format!("must be less than or equal to {MAX_WINDOW_SECONDS}")));
+            window.invalid(errors, format!("must be less than or equal to {MAX_WINDOW_SECONDS}"));
         }
         _ => {}
     }
-    rules.child("selectPolicy").optional_one_of(&["Disabled", "Max", "Min"], errors);
-    rules.child("policies").required("must specify at least one Policy", errors);
-    for policy in rules.list("policies") {
-        policy.child("type").one_of(&["Percent", "Pods"], errors);
+    rules.field("selectPolicy").one_of_if_set(errors, &["Disabled", "Max", "Min"]);
+    rules.field("policies").require_because(errors, "must specify at least one Policy");
+    for policy in rules.field("policies").items() {
+        policy.field("type").one_of(errors, &["Percent", "Pods"]);
         for field in ["value", "periodSeconds"] {
-            let number = policy.child(field);
-            if number.as_i64().unwrap_or_default() <= 0 {
-                errors.push(number.invalid("must be greater than zero"));
+            let number = policy.field(field);
+            if number.int() <= 0 {
+                number.invalid(errors, "must be greater than zero");
             }
         }
-        let period = policy.child("periodSeconds");
-        if period.as_i64().unwrap_or_default() > MAX_PERIOD_SECONDS {
-            errors.push(period.invalid(format!("must be less than or equal to {MAX_PERIOD_SECONDS}")));
+        let period = policy.field("periodSeconds");
+        if period.int() > MAX_PERIOD_SECONDS {
+            period.invalid(errors, format!("must be less than or equal to {MAX_PERIOD_SECONDS}"));
         }
     }
-    let tolerance = rules.child("tolerance");
-    if quantity(tolerance.value).is_negative() {
-        errors.push(tolerance.invalid("must be greater than or equal to 0"));
+    let tolerance = rules.field("tolerance");
+    if quantity(tolerance.value()).is_negative() {
+        tolerance.invalid(errors, "must be greater than or equal to 0");
     }
 }
 
@@ -166,29 +167,29 @@ const SOURCES: [Source; 5] = [
 ];
 
 fn validate_metric(metric: &Place, errors: &mut Errors) {
-    let kind = metric.child("type");
+    let kind = metric.field("type");
     if kind.is_empty() {
-        errors.push(Error::required(&kind.path, "must specify a metric source type"));
+        kind.required(errors, "must specify a metric source type");
     }
-    kind.one_of(&SOURCES.map(|(kind, ..)| kind), errors);
-    let expected = SOURCES.iter().find(|(name, ..)| *name == kind.string()).map(|(_, field, ..)| *field);
+    kind.one_of(errors, &SOURCES.map(|(kind, ..)| kind));
+    let expected = SOURCES.iter().find(|(name, ..)| *name == kind.text()).map(|(_, field, ..)| *field);
     let mut present: Vec<&str> =
-        SOURCES.iter().map(|(_, field, ..)| *field).filter(|field| metric.has(field)).collect();
+        SOURCES.iter().map(|(_, field, ..)| *field).filter(|field| metric.field(field).is_set()).collect();
     // The order in which Kubernetes looks at them decides which one it judges.
     present.sort_by_key(|field| {
         ["object", "external", "pods", "resource", "containerResource"].iter().position(|f| f == field)
     });
     if let Some(first) = present.first() {
-        validate_source(&metric.child(first), first, errors);
+        validate_source(&metric.field(first), first, errors);
     }
     if let Some(expected) = expected.filter(|expected| !present.contains(expected)) {
         let detail = "must populate information for the given metric source";
-        errors.push(Error::required(&metric.child(expected).path, detail));
+        metric.field(expected).required(errors, detail);
     }
     if present.len() != 1 {
         for other in present.iter().filter(|field| Some(**field) != expected) {
             let detail = "must populate the given metric source only";
-            errors.push(Error::forbidden(&metric.child(other).path, detail));
+            metric.field(other).forbidden(errors, detail);
         }
     }
 }
@@ -196,53 +197,55 @@ fn validate_metric(metric: &Place, errors: &mut Errors) {
 fn validate_source(source: &Place, field: &str, errors: &mut Errors) {
     let Some((_, _, ways, missing, both)) = SOURCES.iter().find(|(_, name, ..)| *name == field) else { return };
     if field == "object" {
-        validate_reference(&source.child("describedObject"), true, false, errors);
+        validate_reference(&source.field("describedObject"), true, false, errors);
     }
     if matches!(field, "object" | "external" | "pods") {
         let identifier = source.descend(&["metric", "name"]);
-        if identifier.required("must specify a metric name", errors) {
-            identifier.follows(name::path_segment, errors);
+        if identifier.require_because(errors, "must specify a metric name") {
+            identifier.follows(errors, name::path_segment);
         }
-    } else if source.child("name").required("must specify a resource name", errors) && field == "containerResource" {
-        resource_name::validate_container(source.text("name"), &source.child("name").path, errors);
+    } else if source.field("name").require_because(errors, "must specify a resource name")
+        && field == "containerResource"
+    {
+        resource_name::validate_container(source.field("name").text(), &source.field("name"), errors);
     }
-    if field == "containerResource" && source.child("container").required("must specify a container", errors) {
-        source.child("container").follows(name::dns_label, errors);
+    if field == "containerResource" && source.field("container").require_because(errors, "must specify a container") {
+        source.field("container").follows(errors, name::dns_label);
     }
-    let target = source.child("target");
+    let target = source.field("target");
     validate_target(&target, errors);
-    match ways.iter().filter(|way| target.has(way)).count() {
-        0 => errors.push(Error::required(&target.child(ways[0]).path, *missing)),
+    match ways.iter().filter(|way| target.field(way).is_set()).count() {
+        0 => target.field(ways[0]).required(errors, *missing),
         1 => {}
-        _ => errors.extend(both.map(|detail| Error::forbidden(&target.child(ways[1]).path, detail))),
+        _ => both.iter().for_each(|detail| target.field(ways[1]).forbidden(errors, *detail)),
     }
 }
 
 fn validate_target(target: &Place, errors: &mut Errors) {
-    let kind = target.child("type");
-    kind.required("must specify a metric target type", errors);
-    if !matches!(kind.string(), "Utilization" | "Value" | "AverageValue") {
+    let kind = target.field("type");
+    kind.require_because(errors, "must specify a metric target type");
+    if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
         let detail = "must be either Utilization, Value, or AverageValue";
-        errors.push(Error::invalid(&kind.path, kind.string(), detail));
+        kind.invalid_value(errors, kind.text(), detail);
     }
-    for amount in ["value", "averageValue"].map(|field| target.child(field)) {
-        let value = quantity(amount.value);
-        if !amount.is_null() && (value.is_negative() || value.is_zero()) {
-            errors.push(amount.invalid("must be positive"));
+    for amount in ["value", "averageValue"].map(|field| target.field(field)) {
+        let value = quantity(amount.value());
+        if amount.is_set() && (value.is_negative() || value.is_zero()) {
+            amount.invalid(errors, "must be positive");
         }
     }
-    target.child("averageUtilization").positive(errors);
+    target.field("averageUtilization").positive_if_set(errors);
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
-    ["currentReplicas", "desiredReplicas"].iter().for_each(|field| status.child(field).non_negative(errors));
+    let status = Place::field_of(new, "status");
+    ["currentReplicas", "desiredReplicas"].iter().for_each(|field| status.field(field).not_negative(errors));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_mistake_has_its_message, filled};
 
     fn autoscaler() -> Value {
         json!({ "spec": { "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" }, "maxReplicas": 3 } })
@@ -252,7 +255,7 @@ mod tests {
     fn without_metrics_it_looks_at_processors() {
         let mut with_behavior = autoscaler();
         with_behavior["spec"]["behavior"] = json!({ "scaleDown": { "selectPolicy": "Min" } });
-        let spec = filled(&V2, "autoscaling.v2.HorizontalPodAutoscaler", &with_behavior)["spec"].clone();
+        let spec = filled("autoscaling.v2.HorizontalPodAutoscaler", &with_behavior)["spec"].clone();
         assert_eq!((&spec["minReplicas"], &spec["metrics"]), (&json!(1), &json!([default_metric()])));
         assert_eq!(
             spec["behavior"]["scaleDown"],
@@ -265,7 +268,6 @@ mod tests {
     fn each_mistake_is_reported() {
         let kind = "autoscaling.v2.HorizontalPodAutoscaler";
         each_mistake_has_its_message(
-            &V2,
             kind,
             &autoscaler(),
             &[
@@ -317,7 +319,6 @@ mod tests {
         let mut older = autoscaler();
         older["spec"]["targetCPUUtilizationPercentage"] = json!(50);
         each_mistake_has_its_message(
-            &V1,
             "autoscaling.v1.HorizontalPodAutoscaler",
             &older,
             &[(

@@ -1,9 +1,10 @@
 //! CertificateSigningRequests. Who asks is for the server to say; whether the request and the certificate are what they
 //! claim to be is for the signer.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, base64, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -82,35 +83,35 @@ fn validate_approval(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn validate_request(request: &Value, errors: &mut Errors) {
-    let spec = Place::root(request).child("spec");
-    let encoded = spec.child("request");
-    let text = base64::decode(encoded.string()).unwrap_or_default();
+    let spec = Place::field_of(request, "spec");
+    let encoded = spec.field("request");
+    let text = base64::decode(encoded.text()).unwrap_or_default();
     if !String::from_utf8_lossy(&text).contains("-----BEGIN CERTIFICATE REQUEST-----") {
-        errors.push(encoded.invalid("PEM block type must be CERTIFICATE REQUEST"));
+        encoded.invalid(errors, "PEM block type must be CERTIFICATE REQUEST");
     }
-    spec.child("usages").required("", errors);
-    spec.list("usages").for_each(|usage| usage.one_of(&USAGES, errors));
-    spec.unique("usages", errors);
-    let signer = spec.child("signerName");
-    if signer.string() == LEGACY_SIGNER {
-        errors.push(signer.invalid("the legacy signerName is not allowed via this API version"));
+    spec.field("usages").require(errors);
+    spec.field("usages").items().for_each(|usage| usage.one_of(errors, &USAGES));
+    spec.field("usages").unique(errors);
+    let signer = spec.field("signerName");
+    if signer.text() == LEGACY_SIGNER {
+        signer.invalid(errors, "the legacy signerName is not allowed via this API version");
     } else {
         validate_signer(&signer, errors);
     }
-    let seconds = spec.child("expirationSeconds");
-    if seconds.as_i64().is_some_and(|seconds| seconds < 600) {
-        errors.push(seconds.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
+    let seconds = spec.field("expirationSeconds");
+    if seconds.number().is_some_and(|seconds| seconds < 600) {
+        seconds.invalid(errors, "may not specify a duration less than 600 seconds (10 minutes)");
     }
 }
 
 /// A domain and a name below it.
 fn validate_signer(signer: &Place, errors: &mut Errors) {
-    if !signer.required("", errors) {
+    if !signer.require(errors) {
         return;
     }
-    let Some((domain, path)) = signer.string().split_once('/').filter(|(_, path)| !path.contains('/')) else {
+    let Some((domain, path)) = signer.text().split_once('/').filter(|(_, path)| !path.contains('/')) else {
         let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.push(signer.invalid(detail));
+        signer.invalid(errors, detail);
         return;
     };
     let mut check = |part: &str, rule: fn(&str) -> Vec<String>| {
@@ -118,13 +119,13 @@ fn validate_signer(signer: &Place, errors: &mut Errors) {
         let wrong = first.map_or(Vec::new(), |(label, wrong)| {
             wrong.into_iter().map(|message| format!("validating label {label:?}: {message}")).collect()
         });
-        errors.extend(wrong.into_iter().map(|message| Error::invalid(&signer.path, part, message)));
+        wrong.into_iter().for_each(|message| signer.invalid_value(errors, part, message));
     };
     check(domain, name::dns_label);
     check(path, name::dns_subdomain);
     if !domain.contains('.') {
         let detail = "should be a domain with at least two segments separated by dots";
-        errors.push(Error::invalid(&signer.path, domain, detail));
+        signer.invalid_value(errors, domain, detail);
     }
 }
 
@@ -134,8 +135,8 @@ fn of_type<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
 
 fn validate_change(new: &Value, old: &Value, part: Part, errors: &mut Errors) {
     validate_conditions(new, errors);
-    let status = Place::root(new).child("status");
-    let conditions = status.child("conditions").path;
+    let status = Place::field_of(new, "status");
+    let conditions = status.field("conditions");
     for kind in ["Approved", "Denied", "Failed"] {
         let (now, was) = (of_type(new, kind), of_type(old, kind));
         let decides = kind != "Failed" && part != Part::Approval;
@@ -148,40 +149,40 @@ fn validate_change(new: &Value, old: &Value, part: Part, errors: &mut Errors) {
         } else {
             continue;
         };
-        errors.push(Error::forbidden(&conditions, format!("updates may not {what} a condition of type {kind:?}")));
+        conditions.forbidden(errors, format!("updates may not {what} a condition of type {kind:?}"));
     }
-    let certificate = status.child("certificate");
+    let certificate = status.field("certificate");
     let was = old.path(&["status", "certificate"]);
-    if !same(certificate.value, was) {
+    if !same(certificate.value(), was) {
         if part != Part::Status {
-            errors.push(Error::forbidden(&certificate.path, "updates may not set certificate content"));
+            certificate.forbidden(errors, "updates may not set certificate content");
         } else if !was.is_null() {
-            errors.push(Error::forbidden(&certificate.path, "updates may not modify existing certificate content"));
+            certificate.forbidden(errors, "updates may not modify existing certificate content");
         }
     }
 }
 
 fn validate_conditions(request: &Value, errors: &mut Errors) {
-    let status = Place::root(request).child("status");
-    for condition in status.list("conditions") {
-        condition.child("type").required("", errors);
-        let decided = matches!(condition.text("type"), "Approved" | "Denied" | "Failed");
+    let status = Place::field_of(request, "status");
+    for condition in status.field("conditions").items() {
+        condition.field("type").require(errors);
+        let decided = matches!(condition.field("type").text(), "Approved" | "Denied" | "Failed");
         let statuses: &[&str] = if decided { &["True"] } else { &["False", "True", "Unknown"] };
-        condition.child("status").required_one_of(statuses, errors);
+        condition.field("status").require_one_of(errors, statuses);
     }
-    status.unique_by("conditions", "type", errors);
+    status.field("conditions").unique_by(errors, "type");
     if !of_type(request, "Approved").is_empty() && !of_type(request, "Denied").is_empty() {
-        let decisions = status.items("conditions").iter().map(|condition| condition.text("type"));
+        let decisions = status.field("conditions").values().iter().map(|condition| condition.text("type"));
         let second = decisions.filter(|kind| matches!(*kind, "Approved" | "Denied")).nth(1).unwrap_or_default();
         let detail = "Approved and Denied conditions are mutually exclusive";
-        errors.push(Error::invalid(&status.child("conditions").path, second, detail));
+        status.field("conditions").invalid_value(errors, second, detail);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, messages};
+    use crate::strategy::check::{each_mistake_has_its_message, messages};
     use object::json;
 
     fn request() -> Value {
@@ -192,7 +193,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "certificates.v1.CertificateSigningRequest",
             &request(),
             &[
@@ -234,7 +234,7 @@ mod tests {
         approved["status"] = json!({ "conditions": [{ "type": "Approved", "status": "True" }] });
         let denied = "status.conditions: Forbidden: updates may not add a condition of type \"Approved\"";
         let kind = "certificates.v1.CertificateSigningRequest";
-        assert_eq!(messages(&STRATEGY, kind, &approved, Some(&request())), [denied]);
+        assert_eq!(messages(kind, &approved, Some(&request())), [denied]);
         let mut errors = Errors::new();
         validate_approval(&approved, &request(), &mut errors);
         assert_eq!(errors, []);

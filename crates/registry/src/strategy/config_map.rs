@@ -1,8 +1,9 @@
 //! ConfigMaps, and what they share with Secrets: keys that become file names, a limit, and being sealed.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors, Path};
+use object::field::Errors;
 use object::{Value, View, base64, name};
 
 pub const STRATEGY: Strategy = Strategy { validate: Some(validate), ..PLAIN };
@@ -15,27 +16,27 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     if let Some(old) = old {
         validate_sealed(new, old, &["data", "binaryData"], errors);
     }
-    let map = Place::root(new);
+    let map = Place::object(new);
     let mut bytes = 0;
-    for (key, value) in map.map("data") {
-        validate_key(key, &value.path, errors);
+    for (key, value) in map.field("data").entries() {
+        validate_key(key, &value, errors);
         if new.at("binaryData").has(key) {
-            errors.push(Error::invalid(&value.path, key, "duplicate of key present in binaryData"));
+            value.invalid_value(errors, key, "duplicate of key present in binaryData");
         }
-        bytes += value.string().len();
+        bytes += value.text().len();
     }
-    for (key, value) in map.map("binaryData") {
-        validate_key(key, &value.path, errors);
-        bytes += decoded_len(value.string());
+    for (key, value) in map.field("binaryData").entries() {
+        validate_key(key, &value, errors);
+        bytes += decoded_len(value.text());
     }
     if bytes > MAX_BYTES {
         // The path that stands for the whole object.
-        errors.push(Error::too_long(&Path::default().key(""), MAX_BYTES));
+        map.key("").too_long(errors, MAX_BYTES);
     }
 }
 
-pub fn validate_key(key: &str, path: &Path, errors: &mut Errors) {
-    errors.extend(name::config_map_key(key).into_iter().map(|message| Error::invalid(path, key, message)));
+pub fn validate_key(key: &str, value: &Place, errors: &mut Errors) {
+    value.text_follows(errors, key, name::config_map_key);
 }
 
 /// Once an object is marked immutable, neither the mark nor the data may change.
@@ -45,7 +46,7 @@ pub fn validate_sealed(new: &Value, old: &Value, fields: &[&str], errors: &mut E
     }
     let unsealed = Some("immutable").filter(|_| !new.flag("immutable"));
     let changed = fields.iter().copied().filter(|field| !same(new.at(field), old.at(field)));
-    errors.extend(unsealed.into_iter().chain(changed).map(|field| Error::forbidden(&Path::new(field), SEALED)));
+    unsealed.into_iter().chain(changed).for_each(|field| Place::field_of(new, field).forbidden(errors, SEALED));
 }
 
 /// The size of what the text encodes.
@@ -56,14 +57,13 @@ pub fn decoded_len(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
     fn keys_become_file_names_and_the_whole_has_a_limit() {
         let good = json!({ "data": { "a.conf": "x" }, "binaryData": { "b": "eA==" } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.ConfigMap",
             &good,
             &[
@@ -89,7 +89,6 @@ mod tests {
     fn a_sealed_config_map_stays_as_it_is() {
         let old = json!({ "data": { "a": "x" }, "immutable": true });
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.ConfigMap",
             &old,
             &[

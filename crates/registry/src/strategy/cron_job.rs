@@ -1,9 +1,9 @@
 //! Cron jobs.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, job, workload};
 use object::cron::Schedule;
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, time};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -32,7 +32,7 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     let old_spec = old.map(|old| old.at("spec"));
     validate_schedule(&spec, old_spec, errors);
@@ -42,15 +42,14 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
         validate_zone(&zone, errors);
     }
     spec.field("concurrencyPolicy").require_one_of(errors, &["Allow", "Forbid", "Replace"]);
-    let template = spec.field("jobTemplate");
-    let template = template.field("spec");
+    let template = spec.descend(&["jobTemplate", "spec"]);
     job::validate_spec(&template, errors);
     if template.field("selector").is_set() {
         template.field("selector").invalid(errors, "`selector` will be auto-generated");
     }
     let manual = template.field("manualSelector");
     if manual.value() == true {
-        errors.push(Error::not_supported(&manual.path(), true, &["nil", "false"]));
+        manual.not_supported(errors, &["nil", "false"]);
     }
     spec.field("successfulJobsHistoryLimit").not_negative(errors);
     spec.field("failedJobsHistoryLimit").not_negative(errors);
@@ -59,7 +58,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_schedule(spec: &At, old: Option<&Value>, errors: &mut Errors) {
+fn validate_schedule(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
     let schedule = spec.field("schedule");
     if !schedule.require(errors) {
         return;
@@ -79,7 +78,7 @@ fn validate_schedule(spec: &At, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_zone(zone: &At, errors: &mut Errors) {
+fn validate_zone(zone: &Place, errors: &mut Errors) {
     let name = zone.text();
     if name.is_empty() {
         zone.invalid(errors, "timeZone must be nil or non-empty string");
@@ -93,7 +92,7 @@ fn validate_zone(zone: &At, errors: &mut Errors) {
 
 fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     if old.is_none() {
         warnings.extend(workload::name_warning(new));

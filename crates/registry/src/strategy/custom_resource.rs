@@ -1,9 +1,10 @@
 //! CustomResourceDefinitions: names, and how versions convert. What is in a version has rules of its own, in
 //! [`super::custom_resource_version`]; whether names collide and the conditions are a controller's to say.
 
-use crate::strategy::place::{Place, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Strategy, custom_resource_version, webhook};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -54,20 +55,23 @@ fn prepare(new: &mut Value, _old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let definition = Place::root(new);
-    let spec = definition.child("spec");
+    let definition = Place::object(new);
+    let spec = definition.field("spec");
     let name = definition.descend(&["metadata", "name"]);
-    if old.is_none() && name.string() != format!("{}.{}", spec.at("names").text("plural"), spec.text("group")) {
-        errors.push(name.invalid("must be spec.names.plural+\".\"+spec.group"));
+    if old.is_none()
+        && name.text() != format!("{}.{}", spec.value().at("names").text("plural"), spec.field("group").text())
+    {
+        name.invalid(errors, "must be spec.names.plural+\".\"+spec.group");
     }
     validate_spec(&spec, errors);
     validate_stored_versions(&definition, errors);
     validate_approval(&definition, old, errors);
     let was_preserving = old.is_some_and(|old| old.at("spec").flag("preserveUnknownFields"));
-    if spec.flag("preserveUnknownFields") && !was_preserving {
-        errors.push(spec.child("preserveUnknownFields").invalid(
+    if spec.field("preserveUnknownFields").flag() && !was_preserving {
+        spec.field("preserveUnknownFields").invalid(
+            errors,
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
-        ));
+        );
     }
     if let Some(old) = old {
         validate_change(&spec, old, errors);
@@ -75,137 +79,135 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 fn validate_spec(spec: &Place, errors: &mut Errors) {
-    let group = spec.child("group");
-    if group.required("", errors) {
+    let group = spec.field("group");
+    if group.require(errors) {
         validate_joined(&group, name::dns_subdomain, errors);
-        if !group.string().contains('.') {
-            errors.push(group.invalid("should be a domain with at least one dot"));
+        if !group.text().contains('.') {
+            group.invalid(errors, "should be a domain with at least one dot");
         }
     }
-    spec.child("scope").required_one_of(&["Cluster", "Namespaced"], errors);
-    for version in spec.list("versions") {
+    spec.field("scope").require_one_of(errors, &["Cluster", "Namespaced"]);
+    for version in spec.field("versions").items() {
         let schema = version.descend(&["schema", "openAPIV3Schema"]);
-        if schema.is_null() {
-            errors.push(Error::required(&schema.path, ""));
+        if !schema.is_set() {
+            schema.required(errors, "");
         }
     }
-    for version in spec.list("versions") {
-        validate_joined(&version.child("name"), name::dns_1035_label, errors);
+    for version in spec.field("versions").items() {
+        validate_joined(&version.field("name"), name::dns_1035_label, errors);
         custom_resource_version::validate(spec, &version, errors);
     }
-    let versions = spec.child("versions");
-    let names: Vec<&str> = spec.items("versions").iter().map(|version| version.text("name")).collect();
+    let versions = spec.field("versions");
+    let names: Vec<&str> = spec.field("versions").values().iter().map(|version| version.text("name")).collect();
     if (1..names.len()).any(|index| names[..index].contains(&names[index])) {
-        errors.push(versions.invalid("must contain unique version names"));
+        versions.invalid(errors, "must contain unique version names");
     }
-    if spec.items("versions").iter().filter(|version| version.flag("storage")).count() != 1 {
-        errors.push(versions.invalid("must have exactly one version marked as storage version"));
+    if spec.field("versions").values().iter().filter(|version| version.flag("storage")).count() != 1 {
+        versions.invalid(errors, "must have exactly one version marked as storage version");
     }
-    let names = spec.child("names");
+    let names = spec.field("names");
     for field in ["plural", "singular", "kind", "listKind"] {
-        names.child(field).required("", errors);
+        names.field(field).require(errors);
     }
     validate_names(&names, errors);
-    validate_conversion(&spec.child("conversion"), errors);
+    validate_conversion(&spec.field("conversion"), errors);
 }
 
 /// All that is wrong, as one message.
 fn validate_joined(place: &Place, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let wrong = rule(place.string());
+    let wrong = rule(place.text());
     if !wrong.is_empty() {
-        errors.push(Error::invalid(&place.path, place.string(), wrong.join(",")));
+        place.invalid_value(errors, place.text(), wrong.join(","));
     }
 }
 
 fn validate_names(names: &Place, errors: &mut Errors) {
-    for field in ["plural", "singular"].map(|field| names.child(field)).into_iter().filter(|field| !field.is_empty()) {
+    for field in ["plural", "singular"].map(|field| names.field(field)).into_iter().filter(|field| !field.is_empty()) {
         validate_joined(&field, name::dns_1035_label, errors);
     }
-    for field in ["kind", "listKind"].map(|field| names.child(field)).into_iter().filter(|field| !field.is_empty()) {
-        let wrong = name::dns_1035_label(&field.string().to_lowercase());
+    for field in ["kind", "listKind"].map(|field| names.field(field)).into_iter().filter(|field| !field.is_empty()) {
+        let wrong = name::dns_1035_label(&field.text().to_lowercase());
         if !wrong.is_empty() {
             let detail = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
-            errors.push(field.invalid(detail));
+            field.invalid(errors, detail);
         }
     }
-    if !names.text("kind").is_empty() && names.text("kind") == names.text("listKind") {
-        errors.push(names.child("listKind").invalid("kind and listKind may not be the same"));
+    if !names.field("kind").text().is_empty() && names.field("kind").text() == names.field("listKind").text() {
+        names.field("listKind").invalid(errors, "kind and listKind may not be the same");
     }
-    for item in names.list("shortNames").chain(names.list("categories")) {
+    for item in names.field("shortNames").items().chain(names.field("categories").items()) {
         validate_joined(&item, name::dns_1035_label, errors);
     }
 }
 
 fn validate_conversion(conversion: &Place, errors: &mut Errors) {
-    if conversion.is_null() {
+    if !conversion.is_set() {
         return;
     }
-    conversion.child("strategy").required_one_of(&["None", "Webhook"], errors);
-    let hook = conversion.at("webhook");
-    let config = Place { value: hook.at("clientConfig"), path: conversion.path.child("webhookClientConfig") };
-    let versions =
-        Place { value: hook.at("conversionReviewVersions"), path: conversion.path.child("conversionReviewVersions") };
-    if conversion.text("strategy") == "Webhook" {
-        if config.is_null() {
-            errors.push(Error::required(&config.path, "required when strategy is set to Webhook"));
+    conversion.field("strategy").require_one_of(errors, &["None", "Webhook"]);
+    let hook = conversion.field("webhook").value();
+    let config = conversion.field("webhookClientConfig").with(hook.at("clientConfig"));
+    let versions = conversion.field("conversionReviewVersions").with(hook.at("conversionReviewVersions"));
+    if conversion.field("strategy").text() == "Webhook" {
+        if !config.is_set() {
+            config.required(errors, "required when strategy is set to Webhook");
         } else {
             webhook::validate_client(&config, errors);
         }
-        if versions.required("", errors) {
+        if versions.require(errors) {
             webhook::validate_versions(&versions, &["v1", "v1beta1"], errors);
         }
     } else {
         for place in [config, versions] {
-            place.forbidden("should not be set when strategy is not set to Webhook", errors);
+            place.forbid(errors, "should not be set when strategy is not set to Webhook");
         }
     }
 }
 
 fn validate_stored_versions(definition: &Place, errors: &mut Errors) {
     let stored = definition.descend(&["status", "storedVersions"]);
-    let status = definition.child("status");
+    let status = definition.field("status");
     if stored.is_empty() {
-        errors.push(Error::invalid(&stored.path, json!([]), "must have at least one stored version"));
+        stored.invalid_value(errors, json!([]), "must have at least one stored version");
         return;
     }
-    let versions = definition.at("spec").items("versions");
-    if let Some(version) = storage_version(definition.value)
-        && !status.items("storedVersions").contains(&json!(version))
+    let versions = definition.value().at("spec").items("versions");
+    if let Some(version) = storage_version(definition.value())
+        && !status.field("storedVersions").values().contains(&json!(version))
     {
-        errors.push(stored.invalid(format!("must have the storage version {version}")));
+        stored.invalid(errors, format!("must have the storage version {version}"));
     }
-    for version in status.list("storedVersions") {
-        if !versions.iter().any(|known| known.at("name") == version.value) {
-            let name = version.string();
-            errors.push(version.invalid(format!(
+    for version in status.field("storedVersions").items() {
+        if !versions.iter().any(|known| known.at("name") == version.value()) {
+            let name = version.text();
+            version.invalid(errors, format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
                  a storage migration ensures no data remains persisted in {name} and removes {name} from \
                  status.storedVersions"
-            )));
+            ));
         }
     }
 }
 
 /// The groups of Kubernetes itself are not for everybody.
 fn validate_approval(definition: &Place, old: Option<&Value>, errors: &mut Errors) {
-    let group = definition.at("spec").text("group");
+    let group = definition.value().at("spec").text("group");
     let is_protected =
         ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    let annotation = definition.descend(&["metadata", "annotations"]).key(APPROVAL);
+    let annotations = definition.descend(&["metadata", "annotations"]);
+    let annotation = annotations.key(APPROVAL);
     let was = old.map(|old| old.path(&["metadata", "annotations", APPROVAL]));
-    let text = annotation.string();
+    let text = annotation.text();
     let is_link = text.split_once("://").is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-    if !is_protected || was == Some(annotation.value) || text.starts_with("unapproved") || is_link {
+    if !is_protected || was == Some(annotation.value()) || text.starts_with("unapproved") || is_link {
         return;
     }
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     let must = format!("protected groups must have approval annotation {APPROVAL:?}");
     if text.is_empty() {
-        errors.push(Error::required(&annotation.path, format!("{must}, {see}")));
+        annotation.required(errors, format!("{must}, {see}"));
     } else {
-        errors.push(
-            annotation.invalid(format!("{must} with either a URL or a reason starting with \"unapproved\", {see}")),
-        );
+        annotation.invalid(errors, format!("{must} with either a URL or a reason starting with \"unapproved\", {see}"));
     }
 }
 
@@ -219,17 +221,17 @@ fn validate_change(spec: &Place, old: &Value, errors: &mut Errors) {
         true => &[&["scope"], &["names", "kind"], &["group"], &["names", "plural"]],
         false => &[&["group"], &["names", "plural"]],
     };
-    kept.iter().for_each(|path| spec.descend(path).unchanged(before.path(path), errors));
+    kept.iter().for_each(|path| spec.descend(path).unchanged(errors, before.path(path)));
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    validate_names(&Place::root(new).descend(&["status", "acceptedNames"]), errors);
+    validate_names(&Place::object(new).descend(&["status", "acceptedNames"]), errors);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled};
 
     const KIND: &str = "apiextensions.v1.CustomResourceDefinition";
 
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn names_follow_from_the_kind() {
-        let mut definition = filled(&STRATEGY, KIND, &definition());
+        let mut definition = filled(KIND, &definition());
         assert_eq!(definition["spec"]["names"]["singular"], "thing");
         assert_eq!(definition["spec"]["names"]["listKind"], "ThingList");
         assert_eq!(definition["spec"]["conversion"], json!({ "strategy": "None" }));
@@ -258,7 +260,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             KIND,
             &definition(),
             &[
@@ -313,7 +314,7 @@ mod tests {
         let mut none_stored = definition();
         none_stored["spec"]["versions"][0]["storage"] = json!(false);
         none_stored["status"] = json!({ "storedVersions": ["v1"] });
-        let messages = crate::strategy::place::testing::messages(&STRATEGY, KIND, &none_stored, None);
+        let messages = crate::strategy::check::messages(KIND, &none_stored, None);
         assert!(
             messages.len() == 1 && messages[0].ends_with("must have exactly one version marked as storage version")
         );
@@ -325,7 +326,6 @@ mod tests {
         old["status"] =
             json!({ "storedVersions": ["v1"], "conditions": [{ "type": "Established", "status": "True" }] });
         each_change_has_its_message(
-            &STRATEGY,
             KIND,
             &old,
             &[

@@ -4,8 +4,9 @@
 //! only under `allOf`, `anyOf`, `oneOf` or `not`, which may narrow what the skeleton allows. Expressions are checked where
 //! they are compiled.
 
-use crate::strategy::place::{Place, is_empty};
-use object::field::{Error, Errors, Path};
+use crate::strategy::place::Place;
+use crate::strategy::value::is_empty;
+use object::field::Errors;
 use object::{Value, View, json};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -37,11 +38,11 @@ enum Level {
 
 /// Everything that is wrong with a schema; one that is not there is somebody else's mistake.
 pub fn validate(schema: &Place, errors: &mut Errors) {
-    if schema.is_null() {
+    if !schema.is_set() {
         return;
     }
-    if schema.flag("nullable") {
-        errors.push(Error::forbidden(&schema.child("nullable").path, "nullable cannot be true at the root"));
+    if schema.field("nullable").flag() {
+        schema.field("nullable").forbidden(errors, "nullable cannot be true at the root");
     }
     let mut structural = Errors::new();
     validate_skeleton(schema, Level::Root, &mut structural);
@@ -51,83 +52,95 @@ pub fn validate(schema: &Place, errors: &mut Errors) {
 }
 
 /// The schemas below one, with the place they stand at in the skeleton.
-fn children<'a>(schema: &Place<'a>) -> Vec<(Place<'a>, Level)> {
-    let items = [schema.child("items")].into_iter().filter(|items| items.is_object()).map(|items| (items, Level::Item));
-    let additional = [schema.child("additionalProperties")].into_iter().filter(|schema| schema.is_object());
-    let properties = schema.map("properties").map(|(_, property)| property);
-    items.chain(properties.chain(additional).map(|schema| (schema, Level::Field))).collect()
+fn each_child(schema: &Place, mut visit: impl FnMut(&Place, Level)) {
+    let (items, additional) = (schema.field("items"), schema.field("additionalProperties"));
+    if items.value().is_object() {
+        visit(&items, Level::Item);
+    }
+    schema.field("properties").entries().for_each(|(_, property)| visit(&property, Level::Field));
+    if additional.value().is_object() {
+        visit(&additional, Level::Field);
+    }
 }
 
-fn nested<'a>(schema: &Place<'a>) -> Vec<Place<'a>> {
-    let not = [schema.child("not")].into_iter().filter(|not| not.is_object());
-    NESTED_LISTS.iter().flat_map(|field| schema.list(field)).chain(not).collect()
+/// The schemas that a value has to match as well, or may match.
+fn each_nested(schema: &Place, mut visit: impl FnMut(&Place)) {
+    NESTED_LISTS.iter().for_each(|list| schema.field(list).items().for_each(|nested| visit(&nested)));
+    let not = schema.field("not");
+    if not.value().is_object() {
+        visit(&not);
+    }
 }
 
 fn validate_skeleton(schema: &Place, level: Level, errors: &mut Errors) {
-    let kind = schema.text("type");
-    let type_path = schema.child("type").path;
-    if kind == "array" && !schema.has("items") {
-        errors.push(Error::required(&schema.child("items").path, "must be specified"));
+    let kind = schema.field("type");
+    if kind.text() == "array" && !schema.field("items").is_set() {
+        schema.field("items").required(errors, "must be specified");
     }
-    if level == Level::Root && schema.has("additionalProperties") {
-        errors.push(Error::forbidden(&schema.child("additionalProperties").path, "must not be used at the root"));
+    if level == Level::Root && schema.field("additionalProperties").is_set() {
+        schema.field("additionalProperties").forbidden(errors, "must not be used at the root");
     }
-    let (int_or_string, preserve) =
-        (schema.flag("x-kubernetes-int-or-string"), schema.flag("x-kubernetes-preserve-unknown-fields"));
-    let embedded = schema.flag("x-kubernetes-embedded-resource");
+    let (int_or_string, preserve) = (
+        schema.field("x-kubernetes-int-or-string").flag(),
+        schema.field("x-kubernetes-preserve-unknown-fields").flag(),
+    );
+    let embedded = schema.field("x-kubernetes-embedded-resource").flag();
     for field in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
-        if int_or_string && schema.flag(field) {
-            errors.push(schema.child(field).invalid("must be false if x-kubernetes-int-or-string is true"));
+        if int_or_string && schema.field(field).flag() {
+            schema.field(field).invalid(errors, "must be false if x-kubernetes-int-or-string is true");
         }
     }
-    if embedded && kind != "object" {
-        let detail = "must be object if x-kubernetes-embedded-resource is true";
-        errors.push(match kind {
-            "" => Error::required(&type_path, detail),
-            kind => Error::invalid(&type_path, kind, detail),
-        });
+    if embedded && kind.text() != "object" {
+        must_be(&kind, "must be object if x-kubernetes-embedded-resource is true", errors);
     } else if kind.is_empty() && !int_or_string && !preserve {
         let detail = match level {
             Level::Root => "must not be empty at the root",
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.push(Error::required(&type_path, detail));
-    } else if level == Level::Root && !kind.is_empty() && kind != "object" {
-        errors.push(Error::invalid(&type_path, kind, "must be object at the root"));
+        kind.required(errors, detail);
+    } else if level == Level::Root && !kind.is_empty() && kind.text() != "object" {
+        kind.invalid(errors, "must be object at the root");
     }
-    if embedded && !preserve && schema.child("properties").is_empty() {
-        errors.push(Error::required(
-            &schema.child("properties").path,
+    if embedded && !preserve && schema.field("properties").is_empty() {
+        schema.field("properties").required(
+            errors,
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
-        ));
+        );
     }
     if level == Level::Root || embedded {
         validate_identity(schema, level, errors);
     }
-    for narrowing in nested(schema) {
-        if !(int_or_string && is_int_or_string(schema, &narrowing)) {
-            validate_narrowing(&narrowing, schema.value, &schema.path, errors);
+    each_nested(schema, |narrowing| {
+        if !(int_or_string && is_int_or_string(schema, narrowing)) {
+            validate_narrowing(narrowing, schema, errors);
         }
+    });
+    each_child(schema, |child, level| validate_skeleton(child, level, errors));
+}
+
+/// What is not said is missing; what is said is wrong.
+fn must_be(place: &Place, detail: &str, errors: &mut Errors) {
+    match place.is_empty() {
+        true => place.required(errors, detail),
+        false => place.invalid(errors, detail),
     }
-    children(schema).iter().for_each(|(child, level)| validate_skeleton(child, *level, errors));
 }
 
 /// What every object has: its version, kind and metadata.
 fn validate_identity(schema: &Place, level: Level, errors: &mut Errors) {
-    let properties = schema.child("properties");
+    let properties = schema.field("properties");
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
         let property = properties.key(name);
-        if !property.is_null() && property.text("type") != kind {
-            let path = property.child("type").path;
-            errors.push(Error::invalid(&path, property.text("type"), format!("must be {kind}")));
+        if property.is_set() && property.field("type").text() != kind {
+            property.field("type").invalid_value(errors, property.field("type").text(), format!("must be {kind}"));
         }
     }
     let metadata = properties.key("metadata");
-    if level == Level::Root && !metadata.is_null() {
+    if level == Level::Root && metadata.is_set() {
         let allowed_fields = |name: &str| matches!(name, "name" | "generateName");
-        let only_names = metadata.entries("properties").all(|(name, _)| allowed_fields(name));
-        let nothing_else = metadata.as_object().is_none_or(|fields| {
+        let only_names = metadata.value().entries("properties").all(|(name, _)| allowed_fields(name));
+        let nothing_else = metadata.value().as_object().is_none_or(|fields| {
             fields.iter().all(|(field, value)| {
                 matches!(field.as_str(), "type" | "properties" | "description") || is_empty(value)
             })
@@ -135,7 +148,7 @@ fn validate_identity(schema: &Place, level: Level, errors: &mut Errors) {
         if !(only_names && nothing_else) {
             let detail =
                 "must not specify anything other than name and generateName, but metadata is implicitly specified";
-            errors.push(Error::forbidden(&metadata.path, detail));
+            metadata.forbidden(errors, detail);
         }
     }
 }
@@ -143,149 +156,151 @@ fn validate_identity(schema: &Place, level: Level, errors: &mut Errors) {
 /// The one place where types may be narrowed: a number or a text.
 fn is_int_or_string(schema: &Place, narrowing: &Place) -> bool {
     let both = json!([{ "type": "integer" }, { "type": "string" }]);
-    let of_schema = schema.at("anyOf") == &both && schema.items("anyOf").contains(narrowing.value);
-    let of_first =
-        schema.items("allOf").first().is_some_and(|first| first.at("anyOf") == &both && first == narrowing.value);
+    let of_schema =
+        schema.field("anyOf").value() == &both && schema.field("anyOf").values().contains(narrowing.value());
+    let of_first = schema
+        .field("allOf")
+        .values()
+        .first()
+        .is_some_and(|first| first.at("anyOf") == &both && first == narrowing.value());
     of_schema || of_first
 }
 
-fn validate_narrowing(narrowing: &Place, skeleton: &Value, skeleton_path: &Path, errors: &mut Errors) {
+fn validate_narrowing(narrowing: &Place, skeleton: &Place, errors: &mut Errors) {
     for (field, detail) in ONLY_IN_SKELETON {
-        let value = narrowing.child(field);
-        if !value.is_empty() && value.as_bool() != Some(false) {
-            errors.push(Error::forbidden(&value.path, detail));
+        let value = narrowing.field(field);
+        if !value.is_empty() && value.value().as_bool() != Some(false) {
+            value.forbidden(errors, detail);
         }
     }
-    for (name, property) in narrowing.map("properties") {
+    for (name, property) in narrowing.field("properties").entries() {
         if name == "metadata" {
-            errors.push(Error::forbidden(&property.path, "must not be specified in a nested context"));
+            property.forbidden(errors, "must not be specified in a nested context");
         }
-        let path = skeleton_path.child("properties").key(name);
-        let in_skeleton = skeleton.at("properties").at(name);
-        if in_skeleton.is_null() && !skeleton.at("additionalProperties").is_object() {
-            errors.push(Error::required(&path, format!("because it is defined in {}", property.path)));
+        let properties = skeleton.field("properties");
+        let in_skeleton = properties.key(name);
+        if !in_skeleton.is_set() && !skeleton.field("additionalProperties").value().is_object() {
+            in_skeleton.required(errors, format!("because it is defined in {property}"));
         } else {
-            validate_narrowing(&property, in_skeleton, &path, errors);
+            validate_narrowing(&property, &in_skeleton, errors);
         }
     }
-    let items = narrowing.child("items");
-    if items.is_object() {
-        let path = skeleton_path.child("items");
-        if skeleton.has("items") {
-            validate_narrowing(&items, skeleton.at("items"), &path, errors);
+    let items = narrowing.field("items");
+    if items.value().is_object() {
+        let in_skeleton = skeleton.field("items");
+        if in_skeleton.is_set() {
+            validate_narrowing(&items, &in_skeleton, errors);
         } else {
-            errors.push(Error::required(&path, format!("because it is defined in {}", items.path)));
+            in_skeleton.required(errors, format!("because it is defined in {items}"));
         }
     }
-    nested(narrowing).iter().for_each(|deeper| validate_narrowing(deeper, skeleton, skeleton_path, errors));
+    each_nested(narrowing, |deeper| validate_narrowing(deeper, skeleton, errors));
 }
 
 /// What holds for every schema, wherever it stands.
 fn validate_schema(schema: &Place, level: Level, errors: &mut Errors) {
-    let kind = schema.child("type");
-    if kind.string() == "null" {
+    let kind = schema.field("type");
+    if kind.text() == "null" {
         let detail = "type cannot be set to null, use nullable as an alternative";
-        errors.push(Error::forbidden(&kind.path, detail));
+        kind.forbidden(errors, detail);
     } else if !kind.is_empty() {
-        kind.one_of(&TYPES, errors);
+        kind.one_of(errors, &TYPES);
     }
     for field in UNSUPPORTED {
-        schema.child(field).forbidden(&format!("{field} is not supported"), errors);
+        schema.field(field).forbid(errors, &format!("{field} is not supported"));
     }
-    if schema.flag("uniqueItems") {
-        errors.push(Error::forbidden(
-            &schema.child("uniqueItems").path,
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-        ));
+    if schema.field("uniqueItems").flag() {
+        schema
+            .field("uniqueItems")
+            .forbidden(errors, "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
     }
-    if schema.at("items").is_array() {
-        errors.push(Error::forbidden(&schema.child("items").path, "items must be a schema object and not an array"));
+    if schema.value().at("items").is_array() {
+        schema.field("items").forbidden(errors, "items must be a schema object and not an array");
     }
-    let additional = schema.child("additionalProperties");
-    if !schema.child("properties").is_empty() && !additional.is_null() && additional.as_bool() != Some(true) {
-        errors.push(Error::forbidden(&additional.path, "additionalProperties and properties are mutual exclusive"));
+    let additional = schema.field("additionalProperties");
+    if !schema.field("properties").is_empty() && additional.is_set() && additional.value().as_bool() != Some(true) {
+        additional.forbidden(errors, "additionalProperties and properties are mutual exclusive");
     }
-    let preserve = schema.child("x-kubernetes-preserve-unknown-fields");
-    if preserve.as_bool() == Some(false) {
-        errors.push(preserve.invalid("must be true or undefined"));
+    let preserve = schema.field("x-kubernetes-preserve-unknown-fields");
+    if preserve.value().as_bool() == Some(false) {
+        preserve.invalid(errors, "must be true or undefined");
     }
-    for rule in schema.list("x-kubernetes-validations") {
-        if rule.text("rule").trim().is_empty() {
-            errors.push(Error::required(&rule.child("rule").path, "rule is not specified"));
+    for rule in schema.field("x-kubernetes-validations").items() {
+        if rule.field("rule").text().trim().is_empty() {
+            rule.field("rule").required(errors, "rule is not specified");
         }
     }
     validate_merging(schema, errors);
     if level == Level::Root {
+        let properties = schema.field("properties");
         for name in ["apiVersion", "kind", "metadata"] {
-            let default = schema.child("properties").key(name).child("default");
-            default.forbidden(&format!("must not be set in top-level {name}"), errors);
+            properties.key(name).field("default").forbid(errors, &format!("must not be set in top-level {name}"));
         }
     }
-    nested(schema).iter().for_each(|schema| validate_schema(schema, Level::Field, errors));
-    children(schema).iter().for_each(|(schema, level)| validate_schema(schema, *level, errors));
+    each_nested(schema, |schema| validate_schema(schema, Level::Field, errors));
+    each_child(schema, |schema, level| validate_schema(schema, level, errors));
 }
 
 /// How lists and maps are merged has to fit what they are.
 fn validate_merging(schema: &Place, errors: &mut Errors) {
-    let kind = schema.text("type");
+    let kind = schema.field("type");
     let merging = [
         ("x-kubernetes-map-type", "object", &["atomic", "granular"][..]),
         ("x-kubernetes-list-type", "array", &["atomic", "set", "map"][..]),
     ];
     for (field, wanted, words) in merging {
-        let value = schema.child(field);
-        if value.is_null() {
+        let value = schema.field(field);
+        if !value.is_set() {
             continue;
         }
-        if kind != wanted {
-            let (path, detail) = (schema.child("type").path, format!("must be {wanted} if {field} is specified"));
-            errors.push(if kind.is_empty() {
-                Error::required(&path, detail)
-            } else {
-                Error::invalid(&path, kind, detail)
-            });
+        if kind.text() != wanted {
+            must_be(&kind, &format!("must be {wanted} if {field} is specified"), errors);
         }
-        value.one_of(words, errors);
+        value.one_of(errors, words);
     }
-    let (list, keys) = (schema.child("x-kubernetes-list-type"), schema.child("x-kubernetes-list-map-keys"));
-    if !keys.is_empty() && list.string() != "map" {
+    let (list, keys) = (schema.field("x-kubernetes-list-type"), schema.field("x-kubernetes-list-map-keys"));
+    if !keys.is_empty() && list.text() != "map" {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        errors.push(if list.is_null() { Error::required(&list.path, detail) } else { list.invalid(detail) });
+        match list.is_set() {
+            true => list.invalid(errors, detail),
+            false => list.required(errors, detail),
+        }
     }
-    if list.string() != "map" {
+    if list.text() != "map" {
         return;
     }
-    keys.required("must not be empty if x-kubernetes-list-type is map", errors);
-    let items = schema.child("items");
-    let properties = items.child("properties");
-    for key in schema.list("x-kubernetes-list-map-keys") {
-        let property = properties.key(key.string());
-        let required = items.items("required").contains(key.value);
-        if property.is_null() {
-            errors.push(key.invalid("entries must all be names of item properties"));
-        } else if !required && !property.has("default") {
-            errors.push(Error::required(
-                &property.child("default").path,
+    keys.require_because(errors, "must not be empty if x-kubernetes-list-type is map");
+    let items = schema.field("items");
+    let properties = items.field("properties");
+    for key in schema.field("x-kubernetes-list-map-keys").items() {
+        let property = properties.key(key.text());
+        let required = items.field("required").values().contains(key.value());
+        if !property.is_set() {
+            key.invalid(errors, "entries must all be names of item properties");
+        } else if !required && !property.field("default").is_set() {
+            property.field("default").required(
+                errors,
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-            ));
+            );
         }
     }
 }
 
 /// A field that objects can be selected by: one value, outside of metadata.
 pub fn validate_selectable(path: &Place, schema: &Value, errors: &mut Errors) {
-    let steps: Vec<&str> = path.string().trim_start_matches('.').split('.').collect();
+    let steps: Vec<&str> = path.text().trim_start_matches('.').split('.').collect();
     let found = steps.iter().fold(schema, |schema, step| schema.at("properties").at(step));
     if steps.first() == Some(&"metadata") {
-        errors.push(path.invalid("must not point to fields in metadata"));
+        path.invalid(errors, "must not point to fields in metadata");
     } else if found.is_null() {
-        let detail = format!("is an invalid path: does not refer to a valid field: {}", path.string());
-        errors.push(path.invalid(detail));
+        let detail = format!("is an invalid path: does not refer to a valid field: {}", path.text());
+        path.invalid(errors, detail);
     } else if !matches!(found.text("type"), "string" | "boolean" | "integer") {
-        errors.push(path.invalid(
+        path.invalid(
+            errors,
             "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are \
              allowed.",
-        ));
+        );
     }
 }
 
@@ -295,7 +310,7 @@ mod tests {
 
     fn messages(schema: &Value) -> Vec<String> {
         let mut errors = Errors::new();
-        validate(&Place::new(schema, &Path::new("s")), &mut errors);
+        validate(&Place::named(schema, "s"), &mut errors);
         errors.iter().map(ToString::to_string).collect()
     }
 

@@ -1,9 +1,10 @@
 //! A version of a custom resource: its schema, subresources, columns and selectable fields.
 
 use crate::strategy::custom_resource_schema;
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use object::View;
-use object::field::{Error, Errors};
+use object::field::Errors;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 9] =
@@ -26,16 +27,16 @@ pub fn validate(spec: &Place, version: &Place, errors: &mut Errors) {
 }
 
 fn validate_deprecation(version: &Place, errors: &mut Errors) {
-    let warning = version.child("deprecationWarning");
-    if warning.is_null() {
+    let warning = version.field("deprecationWarning");
+    if !warning.is_set() {
         return;
     }
-    let text = warning.string();
+    let text = warning.text();
     let unprintable = text.char_indices().find(|(_, character)| character.is_control());
     let unprintable = unprintable.map(|(index, _)| {
         format!("must only contain printable UTF-8 characters; non-printable character found at index {index}")
     });
-    let problems = match version.flag("deprecated") {
+    let problems = match version.field("deprecated").flag() {
         false => vec!["can only be set for deprecated versions".to_owned()],
         true => {
             let too_long = (text.len() > DEPRECATION_MAX_BYTES).then(|| "must be <= 256 characters long".to_owned());
@@ -43,36 +44,33 @@ fn validate_deprecation(version: &Place, errors: &mut Errors) {
             too_long.into_iter().chain(empty).chain(unprintable).collect()
         }
     };
-    errors.extend(problems.into_iter().map(|problem| warning.invalid(problem)));
+    problems.into_iter().for_each(|problem| warning.invalid(errors, problem));
 }
 
 /// The schema, subresources, columns and selectable fields of a version.
 fn validate_parts(spec: &Place, version: &Place, errors: &mut Errors) {
     let [schema, subresources, columns, selectable] = PER_VERSION.map(|(field, shared)| {
-        let own = version.child(field);
-        let all_agree = spec.items("versions").iter().all(|other| same(other.at(field), own.value));
-        if all_agree { Place { path: spec.path.child(shared), ..own } } else { own }
+        let own = version.field(field);
+        let all_agree = spec.field("versions").values().iter().all(|other| same(other.at(field), own.value()));
+        if all_agree { spec.field(shared).with(own.value()) } else { own }
     });
     let before = errors.len();
-    custom_resource_schema::validate(&schema.child("openAPIV3Schema"), errors);
+    custom_resource_schema::validate(&schema.field("openAPIV3Schema"), errors);
     let schema_is_good = errors.len() == before;
     validate_scale(&subresources, errors);
-    let items = |place: &Place| place.as_array().map_or(0, Vec::len);
-    for index in 0..items(&columns) {
-        validate_column(&Place::new(&columns.value[index], &columns.path.index(index)), errors);
-    }
+    columns.items().for_each(|column| validate_column(&column, errors));
     let mut seen = Vec::new();
-    for index in 0..items(&selectable) {
-        let path = Place::new(&selectable.value[index], &selectable.path.index(index)).child("jsonPath");
-        if path.required("", errors) && schema_is_good {
-            custom_resource_schema::validate_selectable(&path, schema.at("openAPIV3Schema"), errors);
+    for field in selectable.items() {
+        let path = field.field("jsonPath");
+        if path.require(errors) && schema_is_good {
+            custom_resource_schema::validate_selectable(&path, schema.field("openAPIV3Schema").value(), errors);
         }
-        if seen.contains(&path.string()) {
-            errors.push(Error::duplicate(&path.path, path.string()));
+        if seen.contains(&path.text()) {
+            path.duplicate(errors, path.text());
         }
-        seen.push(path.string());
+        seen.push(path.text());
     }
-    selectable.at_most(MAX_SELECTABLE_FIELDS, errors);
+    selectable.at_most(errors, MAX_SELECTABLE_FIELDS);
 }
 
 /// Where a scale finds its numbers, and what to say if that is somewhere else.
@@ -83,36 +81,36 @@ const SCALE_PATHS: [(&str, &[&str], &str); 3] = [
 ];
 
 fn validate_scale(subresources: &Place, errors: &mut Errors) {
-    let scale = subresources.child("scale");
-    if scale.is_null() {
+    let scale = subresources.field("scale");
+    if !scale.is_set() {
         return;
     }
     for (field, roots, detail) in SCALE_PATHS {
-        let path = scale.child(field);
+        let path = scale.field(field);
         if path.is_empty() {
             if field != "labelSelectorPath" {
-                errors.push(Error::required(&path.path, ""));
+                path.required(errors, "");
             }
-        } else if !path.string().starts_with('.') {
-            errors.push(path.invalid("must be a simple json path starting with ."));
-        } else if !roots.iter().any(|root| path.string().starts_with(root)) {
-            errors.push(path.invalid(detail));
+        } else if !path.text().starts_with('.') {
+            path.invalid(errors, "must be a simple json path starting with .");
+        } else if !roots.iter().any(|root| path.text().starts_with(root)) {
+            path.invalid(errors, detail);
         }
     }
 }
 
 fn validate_column(column: &Place, errors: &mut Errors) {
-    column.child("name").required("", errors);
-    let (kind, format) = (column.child("type"), column.child("format"));
+    column.field("name").require(errors);
+    let (kind, format) = (column.field("type"), column.field("format"));
     let one_of = |words: &[&str]| format!("must be one of {}", words.join(","));
-    if kind.required(&one_of(&COLUMN_TYPES), errors) && !COLUMN_TYPES.contains(&kind.string()) {
-        errors.push(kind.invalid(one_of(&COLUMN_TYPES)));
+    if kind.require_because(errors, &one_of(&COLUMN_TYPES)) && !COLUMN_TYPES.contains(&kind.text()) {
+        kind.invalid(errors, one_of(&COLUMN_TYPES));
     }
-    if !format.is_empty() && !COLUMN_FORMATS.contains(&format.string()) {
-        errors.push(format.invalid(one_of(&COLUMN_FORMATS)));
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format.text()) {
+        format.invalid(errors, one_of(&COLUMN_FORMATS));
     }
-    let path = Place { value: column.value.at("jsonPath"), path: column.path.child("JSONPath") };
-    if path.required("", errors) && !path.string().starts_with('.') {
-        errors.push(path.invalid("must be a simple json path starting with ."));
+    let path = column.field("JSONPath").with(column.field("jsonPath").value());
+    if path.require(errors) && !path.text().starts_with('.') {
+        path.invalid(errors, "must be a simple json path starting with .");
     }
 }

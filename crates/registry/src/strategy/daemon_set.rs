@@ -1,10 +1,10 @@
 //! Daemon sets.
 
-use crate::strategy::at::At;
-use crate::strategy::place::same;
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::workload::{self, MISMATCH, Words};
 use crate::strategy::{PLAIN, Strategy, label_selector, pod};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -58,13 +58,13 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     if let Some(old) = old {
-        spec.field("selector").immutable(errors, old.at("spec").at("selector"));
+        spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
     }
     let (selector, template) = (spec.field("selector"), spec.field("template"));
-    label_selector::validate_at(&selector, errors);
+    label_selector::validate(&selector, errors);
     let labels = template.field("metadata");
     let labels = labels.field("labels");
     if workload::selects(selector.value(), labels.value()) == Some(false) {
@@ -79,16 +79,13 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     spec.field("revisionHistoryLimit").not_negative(errors);
 }
 
-fn validate_strategy(strategy: &At, errors: &mut Errors) {
+fn validate_strategy(strategy: &Place, errors: &mut Errors) {
     let update = strategy.field("rollingUpdate");
     match strategy.field("type").text() {
         "OnDelete" => return,
         "RollingUpdate" if !update.is_set() => return update.required(errors, ""),
         "RollingUpdate" => {}
-        _ => {
-            let supported = ["RollingUpdate", "OnDelete"];
-            return errors.push(Error::not_supported(&strategy.path(), strategy.value().clone(), &supported));
-        }
+        _ => return strategy.not_supported(errors, &["RollingUpdate", "OnDelete"]),
     }
     let (unavailable, surge) = (update.field("maxUnavailable"), update.field("maxSurge"));
     for number in [&unavailable, &surge] {
@@ -114,6 +111,6 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         "numberUnavailable",
         "collisionCount",
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &[], errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &[], errors);
     workload::validate_collisions(new, old, errors);
 }

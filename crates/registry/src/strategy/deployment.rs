@@ -1,9 +1,9 @@
 //! Deployments.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, pod};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -43,7 +43,7 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     spec.field("replicas").not_negative(errors);
     workload::validate_selector(&spec, &WORDS, errors);
@@ -57,11 +57,11 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
         deadline.invalid(errors, "must be greater than minReadySeconds");
     }
     if let Some(old) = old {
-        spec.field("selector").immutable(errors, old.at("spec").at("selector"));
+        spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
     }
 }
 
-fn validate_strategy(strategy: &At, errors: &mut Errors) {
+fn validate_strategy(strategy: &Place, errors: &mut Errors) {
     let update = strategy.field("rollingUpdate");
     match strategy.field("type").text() {
         "Recreate" if update.is_set() => {
@@ -77,10 +77,7 @@ fn validate_strategy(strategy: &At, errors: &mut Errors) {
             }
             workload::at_most_all(&unavailable, errors);
         }
-        _ => {
-            let supported = ["Recreate", "RollingUpdate"];
-            errors.push(Error::not_supported(&strategy.path(), strategy.value().clone(), &supported));
-        }
+        _ => strategy.not_supported(errors, &["Recreate", "RollingUpdate"]),
     }
 }
 
@@ -102,6 +99,6 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         ("availableReplicas", "replicas", TOO_MANY),
         ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &PARTS, errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &PARTS, errors);
     workload::validate_collisions(new, old, errors);
 }

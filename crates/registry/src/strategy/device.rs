@@ -1,10 +1,11 @@
 //! Devices that are asked for: DeviceClasses, ResourceClaims and the templates of claims. Whether selectors can be
 //! compiled is checked where they are compiled.
 
-use crate::strategy::place::{Place, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::set_if_empty;
 use crate::strategy::volume::validate_driver_name;
 use crate::strategy::{PLAIN, Strategy, node_selector, resource_name};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, name};
 
 pub const DEVICE_CLASS: Strategy = Strategy { validate: Some(validate_class), generation: true, ..PLAIN };
@@ -47,82 +48,82 @@ fn default_request(request: &mut Value) {
 }
 
 fn validate_class(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_selectors(&spec, errors);
-    spec.child("config").at_most(MAX_ITEMS, errors);
-    spec.list("config").for_each(|config| validate_configuration(&config, errors));
-    let extended = spec.child("extendedResourceName");
-    if !extended.is_null() && !resource_name::is_extended(extended.string()) {
-        errors.push(extended.invalid("must be a valid extended resource name"));
+    spec.field("config").at_most(errors, MAX_ITEMS);
+    spec.field("config").items().for_each(|config| validate_configuration(&config, errors));
+    let extended = spec.field("extendedResourceName");
+    if extended.is_set() && !resource_name::is_extended(extended.text()) {
+        extended.invalid(errors, "must be a valid extended resource name");
     }
 }
 
 fn validate_selectors(place: &Place, errors: &mut Errors) {
-    place.child("selectors").at_most(MAX_ITEMS, errors);
-    for selector in place.list("selectors") {
-        let cel = selector.child("cel");
-        if cel.is_null() {
-            errors.push(Error::required(&cel.path, ""));
+    place.field("selectors").at_most(errors, MAX_ITEMS);
+    for selector in place.field("selectors").items() {
+        let cel = selector.field("cel");
+        if !cel.is_set() {
+            cel.required(errors, "");
         }
-        cel.child("expression").shorter_than(MAX_BYTES, errors);
+        cel.field("expression").shorter_than(errors, MAX_BYTES);
     }
 }
 
 fn validate_configuration(config: &Place, errors: &mut Errors) {
-    let opaque = config.child("opaque");
-    if opaque.is_null() {
-        errors.push(Error::required(&opaque.path, ""));
+    let opaque = config.field("opaque");
+    if !opaque.is_set() {
+        opaque.required(errors, "");
         return;
     }
-    validate_driver_name(&opaque.child("driver"), errors);
-    let parameters = opaque.child("parameters");
-    if parameters.is_null() {
-        errors.push(Error::required(&parameters.path, ""));
-    } else if !parameters.is_object() {
-        errors.push(Error::invalid(&parameters.path, "<value omitted>", "must be a valid JSON object"));
-    } else if parameters.value.to_string().len() > MAX_BYTES {
-        errors.push(Error::too_long(&parameters.path, MAX_BYTES));
+    validate_driver_name(&opaque.field("driver"), errors);
+    let parameters = opaque.field("parameters");
+    if !parameters.is_set() {
+        parameters.required(errors, "");
+    } else if !parameters.value().is_object() {
+        parameters.invalid_value(errors, "<value omitted>", "must be a valid JSON object");
+    } else if parameters.value().to_string().len() > MAX_BYTES {
+        parameters.too_long(errors, MAX_BYTES);
     }
 }
 
 fn validate_claim(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     match old {
-        Some(old) => spec.unchanged(old.at("spec"), errors),
-        None => validate_devices(&spec.child("devices"), errors),
+        Some(old) => spec.unchanged(errors, old.at("spec")),
+        None => validate_devices(&spec.field("devices"), errors),
     }
 }
 
 fn validate_template(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     if let Some(old) = old {
-        spec.unchanged(old.at("spec"), errors);
+        spec.unchanged(errors, old.at("spec"));
         return;
     }
-    let metadata = spec.child("metadata");
-    metadata.child("labels").labels(errors);
-    let fields = metadata.value.as_object().into_iter().flatten();
+    let metadata = spec.field("metadata");
+    metadata.field("labels").labels(errors);
+    let fields = metadata.value().as_object().into_iter().flatten();
     for (field, _) in fields.filter(|(field, _)| !matches!(field.as_str(), "labels" | "annotations")) {
-        metadata.child(field).forbidden("cannot be set", errors);
+        metadata.field(field).forbid(errors, "cannot be set");
     }
     validate_devices(&spec.descend(&["spec", "devices"]), errors);
 }
 
 fn validate_devices(devices: &Place, errors: &mut Errors) {
     for field in ["requests", "constraints", "config"] {
-        devices.child(field).at_most(MAX_ITEMS, errors);
+        devices.field(field).at_most(errors, MAX_ITEMS);
     }
-    devices.list("requests").for_each(|request| validate_request(&request, errors));
-    devices.unique_by("requests", "name", errors);
-    for constraint in devices.list("constraints") {
+    devices.field("requests").items().for_each(|request| validate_request(&request, errors));
+    devices.field("requests").unique_by(errors, "name");
+    for constraint in devices.field("constraints").items() {
         validate_references(&constraint, devices, errors);
-        let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.child(field));
-        match attributes.iter().find(|attribute| !attribute.is_null()) {
+        let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.field(field));
+        match attributes.iter().find(|attribute| attribute.is_set()) {
             Some(attribute) => validate_attribute(attribute, errors),
-            None => errors.push(Error::required(&attributes[0].path, "")),
+            None => attributes[0].required(errors, ""),
         }
     }
-    for config in devices.list("config") {
+    for config in devices.field("config").items() {
         validate_references(&config, devices, errors);
         validate_configuration(&config, errors);
     }
@@ -130,9 +131,9 @@ fn validate_devices(devices: &Place, errors: &mut Errors) {
 
 /// A name that says whose it is.
 fn validate_attribute(attribute: &Place, errors: &mut Errors) {
-    validate_qualified_name(attribute.string(), attribute, errors);
-    if !attribute.string().contains('/') {
-        errors.push(attribute.invalid("a fully qualified name must be a domain and a name separated by a slash"));
+    validate_qualified_name(attribute.text(), attribute, errors);
+    if !attribute.text().contains('/') {
+        attribute.invalid(errors, "a fully qualified name must be a domain and a name separated by a slash");
     }
 }
 
@@ -141,136 +142,135 @@ pub fn validate_qualified_name(text: &str, place: &Place, errors: &mut Errors) {
     let (domain, id) = text.split_once('/').map_or((None, text), |(domain, id)| (Some(domain), id));
     if let Some(domain) = domain {
         match domain {
-            "" => errors.push(Error::invalid(&place.path, "", "the domain must not be empty")),
-            domain => validate_driver_name(&Place::new(&Value::from(domain), &place.path), errors),
+            "" => place.invalid_value(errors, "", "the domain must not be empty"),
+            domain => validate_driver_name(&place.with(&Value::from(domain)), errors),
         }
     }
     if domain.is_some() && id.is_empty() {
-        errors.push(Error::invalid(&place.path, "", "the name must not be empty"));
+        place.invalid_value(errors, "", "the name must not be empty");
         return;
     }
     if id.len() > IDENTIFIER_MAX_BYTES {
-        errors.push(Error::too_long(&place.path, IDENTIFIER_MAX_BYTES));
+        place.too_long(errors, IDENTIFIER_MAX_BYTES);
     }
     let starts_well = id.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     if !starts_well || !id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
         let detail = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
                       alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for \
                       validation is '[A-Za-z_][A-Za-z0-9_]*')";
-        errors.push(Error::invalid(&place.path, id, detail));
+        place.invalid_value(errors, id, detail);
     }
 }
 
 fn validate_request(request: &Place, errors: &mut Errors) {
-    request.child("name").follows(name::dns_label, errors);
+    request.field("name").follows(errors, name::dns_label);
     let one = "exactly one of `exactly` or `firstAvailable` is required";
-    match (request.has("exactly"), !request.items("firstAvailable").is_empty()) {
-        (false, false) => errors.push(Error::required(&request.path, one)),
+    match (request.field("exactly").is_set(), !request.field("firstAvailable").is_empty()) {
+        (false, false) => request.required(errors, one),
         (true, true) => {
             let detail = format!("{one}, but multiple fields are set");
-            errors.push(Error::invalid(&request.path, Value::Null, detail));
+            request.invalid_value(errors, Value::Null, detail);
         }
-        (true, false) => validate_exact(&request.child("exactly"), errors),
+        (true, false) => validate_exact(&request.field("exactly"), errors),
         (false, true) => {
-            request.child("firstAvailable").at_most(MAX_ALTERNATIVES, errors);
-            for alternative in request.list("firstAvailable") {
-                alternative.child("name").follows(name::dns_label, errors);
+            request.field("firstAvailable").at_most(errors, MAX_ALTERNATIVES);
+            for alternative in request.field("firstAvailable").items() {
+                alternative.field("name").follows(errors, name::dns_label);
                 validate_exact(&alternative, errors);
             }
-            request.unique_by("firstAvailable", "name", errors);
+            request.field("firstAvailable").unique_by(errors, "name");
         }
     }
 }
 
 fn validate_exact(request: &Place, errors: &mut Errors) {
-    request.child("deviceClassName").required_follows(name::dns_subdomain, errors);
+    request.field("deviceClassName").require_follows(errors, name::dns_subdomain);
     validate_selectors(request, errors);
-    let count = request.child("count");
-    match (request.text("allocationMode"), count.as_i64().unwrap_or_default()) {
+    let count = request.field("count");
+    match (request.field("allocationMode").text(), count.int()) {
         ("All", 0) | ("ExactCount", 1..) => {}
-        ("All", _) => errors.push(count.invalid("must not be specified when allocationMode is 'All'")),
-        ("ExactCount", _) => errors.push(count.invalid("must be greater than zero")),
-        _ => request.child("allocationMode").one_of(&["All", "ExactCount"], errors),
+        ("All", _) => count.invalid(errors, "must not be specified when allocationMode is 'All'"),
+        ("ExactCount", _) => count.invalid(errors, "must be greater than zero"),
+        _ => request.field("allocationMode").one_of(errors, &["All", "ExactCount"]),
     }
-    for toleration in request.list("tolerations") {
-        toleration.child("key").optional_follows(name::qualified_name, errors);
-        let value = toleration.child("value");
-        match toleration.text("operator") {
+    for toleration in request.field("tolerations").items() {
+        toleration.field("key").follows_if_set(errors, name::qualified_name);
+        let value = toleration.field("value");
+        match toleration.field("operator").text() {
             "Exists" if value.is_empty() => {}
-            "Exists" => errors.push(value.invalid("must be empty for operator `Exists`")),
-            "Equal" => value.follows(name::label_value, errors),
-            _ => toleration.child("operator").required_one_of(&["Equal", "Exists"], errors),
+            "Exists" => value.invalid(errors, "must be empty for operator `Exists`"),
+            "Equal" => value.follows(errors, name::label_value),
+            _ => toleration.field("operator").require_one_of(errors, &["Equal", "Exists"]),
         }
-        let effect = toleration.child("effect");
+        let effect = toleration.field("effect");
         if !effect.is_empty() {
-            effect.one_of(&TAINT_EFFECTS, errors);
+            effect.one_of(errors, &TAINT_EFFECTS);
         }
     }
 }
 
 /// Names of requests, which have to be those of the claim.
 fn validate_references(place: &Place, devices: &Place, errors: &mut Errors) {
-    place.child("requests").at_most(MAX_ITEMS, errors);
-    place.list("requests").for_each(|reference| validate_reference(&reference, devices.value, errors));
-    place.unique("requests", errors);
+    place.field("requests").at_most(errors, MAX_ITEMS);
+    place.field("requests").items().for_each(|reference| validate_reference(&reference, devices.value(), errors));
+    place.field("requests").unique(errors);
 }
 
 fn validate_reference(reference: &Place, devices: &Value, errors: &mut Errors) {
     let (main, rest) =
-        reference.string().split_once('/').map_or((reference.string(), None), |(main, sub)| (main, Some(sub)));
+        reference.text().split_once('/').map_or((reference.text(), None), |(main, sub)| (main, Some(sub)));
     let request = devices.items("requests").iter().find(|request| request.text("name") == main);
     let found = request.is_some_and(|request| {
         rest.is_none_or(|sub| request.items("firstAvailable").iter().any(|other| other.text("name") == sub))
     });
     if !found {
-        errors.push(reference.invalid(NO_SUCH_REQUEST));
+        reference.invalid(errors, NO_SUCH_REQUEST);
     }
 }
 
 fn validate_claim_status(new: &Value, old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
-    let (reserved, allocation) = (status.child("reservedFor"), status.child("allocation"));
-    reserved.at_most(MAX_CONSUMERS, errors);
-    for consumer in status.list("reservedFor") {
+    let status = Place::field_of(new, "status");
+    let (reserved, allocation) = (status.field("reservedFor"), status.field("allocation"));
+    reserved.at_most(errors, MAX_CONSUMERS);
+    for consumer in status.field("reservedFor").items() {
         for field in ["resource", "name", "uid"] {
-            consumer.child(field).required("", errors);
+            consumer.field(field).require(errors);
         }
     }
-    status.unique_by("reservedFor", "uid", errors);
-    if allocation.is_null() {
-        reserved.forbidden("may not be specified when `allocated` is not set", errors);
+    status.field("reservedFor").unique_by(errors, "uid");
+    if !allocation.is_set() {
+        reserved.forbid(errors, "may not be specified when `allocated` is not set");
         return;
     }
     let known = old.at("status").items("reservedFor");
     let is_new = |consumer: &Value| !known.contains(consumer);
-    if new.at("metadata").has("deletionTimestamp") && status.items("reservedFor").iter().any(is_new) {
+    if new.at("metadata").has("deletionTimestamp") && status.field("reservedFor").values().iter().any(is_new) {
         let detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        errors.push(Error::forbidden(&reserved.path, detail));
+        reserved.forbidden(errors, detail);
     }
     let was = old.path(&["status", "allocation"]);
     if !was.is_null() {
-        allocation.unchanged(was, errors);
+        allocation.unchanged(errors, was);
         return;
     }
-    let devices = allocation.child("devices");
-    for result in devices.list("results") {
-        validate_reference(&result.child("request"), new.path(&["spec", "devices"]), errors);
-        validate_driver_name(&result.child("driver"), errors);
-        validate_pool_name(&result.child("pool"), errors);
-        result.child("device").follows(name::dns_label, errors);
+    let devices = allocation.field("devices");
+    for result in devices.field("results").items() {
+        validate_reference(&result.field("request"), new.path(&["spec", "devices"]), errors);
+        validate_driver_name(&result.field("driver"), errors);
+        validate_pool_name(&result.field("pool"), errors);
+        result.field("device").follows(errors, name::dns_label);
     }
-    if allocation.has("nodeSelector") {
-        node_selector::validate(&allocation.child("nodeSelector"), errors);
+    if allocation.field("nodeSelector").is_set() {
+        node_selector::validate(&allocation.field("nodeSelector"), errors);
     }
 }
 
 /// Subdomains with slashes between them.
 pub fn validate_pool_name(pool: &Place, errors: &mut Errors) {
-    if pool.required("", errors) {
-        pool.shorter_than(253, errors);
-        for part in pool.string().split('/') {
-            let wrong = name::dns_subdomain(part).into_iter();
-            errors.extend(wrong.map(|message| Error::invalid(&pool.path, part, message)));
+    if pool.require(errors) {
+        pool.shorter_than(errors, 253);
+        for part in pool.text().split('/') {
+            pool.text_follows(errors, part, name::dns_subdomain);
         }
     }
 }
@@ -278,7 +278,7 @@ pub fn validate_pool_name(pool: &Place, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled};
     use object::json;
 
     fn claim() -> Value {
@@ -291,10 +291,9 @@ mod tests {
     #[test]
     fn a_claim_asks_for_devices_of_a_class_and_stays() {
         let kind = "resource.v1.ResourceClaim";
-        let exactly = filled(&RESOURCE_CLAIM, kind, &claim())["spec"]["devices"]["requests"][0]["exactly"].clone();
+        let exactly = filled(kind, &claim())["spec"]["devices"]["requests"][0]["exactly"].clone();
         assert_eq!(exactly, json!({ "deviceClassName": "gpus", "allocationMode": "ExactCount", "count": 1 }));
         each_mistake_has_its_message(
-            &RESOURCE_CLAIM,
             kind,
             &claim(),
             &[
@@ -328,10 +327,9 @@ mod tests {
                 ),
             ],
         );
-        let mut expected = filled(&RESOURCE_CLAIM, kind, &claim())["spec"].clone();
+        let mut expected = filled(kind, &claim())["spec"].clone();
         expected["devices"]["requests"][0]["name"] = json!("x");
         each_change_has_its_message(
-            &RESOURCE_CLAIM,
             kind,
             &claim(),
             &[(
@@ -346,7 +344,6 @@ mod tests {
     fn classes_and_templates_follow_their_rules() {
         let class = json!({ "spec": { "selectors": [{ "cel": { "expression": "true" } }] } });
         each_mistake_has_its_message(
-            &DEVICE_CLASS,
             "resource.v1.DeviceClass",
             &class,
             &[
@@ -360,7 +357,6 @@ mod tests {
         );
         let template = json!({ "spec": claim() });
         each_mistake_has_its_message(
-            &RESOURCE_CLAIM_TEMPLATE,
             "resource.v1.ResourceClaimTemplate",
             &template,
             &[("spec.metadata", json!({ "name": "a" }), &["spec.metadata.name: Forbidden: cannot be set"])],

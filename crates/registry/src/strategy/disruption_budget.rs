@@ -2,8 +2,8 @@
 
 use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, label_selector};
+use object::Value;
 use object::field::Errors;
-use object::{Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
     validate: Some(validate),
@@ -14,51 +14,48 @@ pub const STRATEGY: Strategy = Strategy {
 };
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    if spec.has("minAvailable") && spec.has("maxUnavailable") {
-        errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+    let spec = Place::field_of(new, "spec");
+    if spec.field("minAvailable").is_set() && spec.field("maxUnavailable").is_set() {
+        spec.invalid(errors, "minAvailable and maxUnavailable cannot be both set");
     }
     for field in ["minAvailable", "maxUnavailable"] {
-        validate_number_or_percent(&spec.child(field), errors);
+        validate_number_or_percent(&spec.field(field), errors);
     }
-    label_selector::validate(spec.at("selector"), &spec.child("selector").path, errors);
-    spec.child("unhealthyPodEvictionPolicy").optional_one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
+    label_selector::validate(&spec.field("selector"), errors);
+    spec.field("unhealthyPodEvictionPolicy").one_of_if_set(errors, &["AlwaysAllow", "IfHealthyBudget"]);
 }
 
 /// A number of pods, or a part of all of them.
 fn validate_number_or_percent(place: &Place, errors: &mut Errors) {
-    let Some(text) = place.as_str() else { return place.non_negative(errors) };
+    let Some(text) = place.value().as_str() else { return place.not_negative(errors) };
     let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
     match digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
-        None => errors.push(place.invalid(
-            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
-             for validation is '[0-9]+%')",
-        )),
+        None => place.invalid(errors, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
+             for validation is '[0-9]+%')"),
         Some(digits) if digits.parse::<u64>().map_or(true, |percent| percent > 100) => {
-            errors.push(place.invalid("must not be greater than 100%"));
+            place.invalid(errors, "must not be greater than 100%");
         }
         Some(_) => {}
     }
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
+    let status = Place::field_of(new, "status");
     for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        status.child(field).non_negative(errors);
+        status.field(field).not_negative(errors);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::each_mistake_has_its_message;
+
+    use crate::strategy::check::each_mistake_has_its_message;
     use object::json;
 
     #[test]
     fn each_mistake_is_reported() {
         let good = json!({ "spec": { "minAvailable": "50%", "selector": { "matchLabels": { "a": "b" } } } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "policy.v1.PodDisruptionBudget",
             &good,
             &[

@@ -1,9 +1,10 @@
 //! Endpoints and EndpointSlices: where a service's traffic goes.
 
-use crate::strategy::place::{Place, same, set_if_empty};
+use crate::strategy::place::Place;
 use crate::strategy::service::PROTOCOLS;
+use crate::strategy::value::{same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, address};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, name};
 
 pub const ENDPOINTS: Strategy = Strategy {
@@ -38,36 +39,36 @@ fn validate_endpoints(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     if old.is_some_and(|old| same(old.at("subsets"), new.at("subsets"))) {
         return;
     }
-    for subset in Place::root(new).list("subsets") {
-        if subset.items("addresses").is_empty() && subset.items("notReadyAddresses").is_empty() {
-            errors.push(Error::required(&subset.path, "must specify `addresses` or `notReadyAddresses`"));
+    for subset in Place::field_of(new, "subsets").items() {
+        if subset.field("addresses").is_empty() && subset.field("notReadyAddresses").is_empty() {
+            subset.required(errors, "must specify `addresses` or `notReadyAddresses`");
         }
-        for address in subset.list("addresses").chain(subset.list("notReadyAddresses")) {
-            address.child("ip").follows(address::address, errors);
-            address.child("hostname").optional_follows(name::dns_label, errors);
-            let node = address.child("nodeName");
-            if !node.is_null() {
-                node.follows(name::dns_subdomain, errors);
+        for address in subset.field("addresses").items().chain(subset.field("notReadyAddresses").items()) {
+            address.field("ip").follows(errors, address::address);
+            address.field("hostname").follows_if_set(errors, name::dns_label);
+            let node = address.field("nodeName");
+            if node.is_set() {
+                node.follows(errors, name::dns_subdomain);
             }
-            address::reachable(&address.child("ip"), errors);
+            address::reachable(&address.field("ip"), errors);
         }
-        let several = subset.items("ports").len() > 1;
-        for port in subset.list("ports") {
-            let name = port.child("name");
+        let several = subset.field("ports").values().len() > 1;
+        for port in subset.field("ports").items() {
+            let name = port.field("name");
             if several || !name.is_empty() {
-                name.required_follows(name::dns_label, errors);
+                name.require_follows(errors, name::dns_label);
             }
-            port.child("port").port(errors);
-            port.child("protocol").required_one_of(&PROTOCOLS, errors);
+            port.field("port").port(errors);
+            port.field("protocol").require_one_of(errors, &PROTOCOLS);
             validate_application_protocol(&port, errors);
         }
     }
 }
 
 fn validate_application_protocol(port: &Place, errors: &mut Errors) {
-    let protocol = port.child("appProtocol");
-    if !protocol.is_null() {
-        protocol.follows(name::qualified_name, errors);
+    let protocol = port.field("appProtocol");
+    if protocol.is_set() {
+        protocol.follows(errors, name::qualified_name);
     }
 }
 
@@ -81,10 +82,11 @@ fn warn_of_endpoints(new: &Value, _old: Option<&Value>) -> Vec<String> {
     if is_managed(new, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
         return warnings;
     }
-    let subsets = Place::root(new).list("subsets");
-    let addresses = subsets.flat_map(|subset| subset.list("addresses").chain(subset.list("notReadyAddresses")));
-    let addresses = addresses.map(|address| address.child("ip"));
-    warnings.extend(addresses.filter_map(|ip| address::warning(&ip.path, ip.string())));
+    for subset in Place::field_of(new, "subsets").items() {
+        for address in subset.field("addresses").items().chain(subset.field("notReadyAddresses").items()) {
+            warnings.extend(address::warning(&address.field("ip")));
+        }
+    }
     warnings
 }
 
@@ -103,43 +105,46 @@ fn prepare_slice(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate_slice(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let slice = Place::root(new);
-    slice.child("addressType").required_one_of(&["FQDN", "IPv4", "IPv6"], errors);
+    let slice = Place::object(new);
+    slice.field("addressType").require_one_of(errors, &["FQDN", "IPv4", "IPv6"]);
     validate_slice_ports(&slice, errors);
     if !old.is_some_and(|old| same(old.at("endpoints"), new.at("endpoints"))) {
-        slice.child("endpoints").at_most(MAX_ENDPOINTS, errors);
-        slice.list("endpoints").for_each(|endpoint| validate_endpoint(&endpoint, new.text("addressType"), errors));
+        slice.field("endpoints").at_most(errors, MAX_ENDPOINTS);
+        slice
+            .field("endpoints")
+            .items()
+            .for_each(|endpoint| validate_endpoint(&endpoint, new.text("addressType"), errors));
     }
     if let Some(old) = old {
-        slice.child("addressType").unchanged(old.at("addressType"), errors);
+        slice.field("addressType").unchanged(errors, old.at("addressType"));
     }
 }
 
 fn validate_slice_ports(slice: &Place, errors: &mut Errors) {
-    slice.child("ports").at_most(MAX_PORTS, errors);
+    slice.field("ports").at_most(errors, MAX_PORTS);
     let mut seen = Vec::new();
-    for port in slice.list("ports") {
-        let name = port.child("name");
-        name.optional_follows(name::dns_label, errors);
+    for port in slice.field("ports").items() {
+        let name = port.field("name");
+        name.follows_if_set(errors, name::dns_label);
         // Here, unlike elsewhere, two ports without a name have the same one.
-        if seen.contains(&name.string()) {
-            errors.push(Error::duplicate(&name.path, name.string()));
+        if seen.contains(&name.text()) {
+            name.duplicate(errors, name.text());
         }
-        seen.push(name.string());
-        port.child("protocol").required_one_of(&PROTOCOLS, errors);
+        seen.push(name.text());
+        port.field("protocol").require_one_of(errors, &PROTOCOLS);
         validate_application_protocol(&port, errors);
     }
 }
 
 fn validate_endpoint(endpoint: &Place, address_type: &str, errors: &mut Errors) {
-    let addresses = endpoint.child("addresses");
-    addresses.required("must contain at least 1 address", errors);
-    addresses.at_most(MAX_ADDRESSES, errors);
-    for item in endpoint.list("addresses") {
+    let addresses = endpoint.field("addresses");
+    addresses.require_because(errors, "must contain at least 1 address");
+    addresses.at_most(errors, MAX_ADDRESSES);
+    for item in endpoint.field("addresses").items() {
         let before = errors.len();
         match address_type {
-            "IPv4" => item.follows(address::address, errors),
-            "IPv6" => item.follows(address::canonical_address, errors),
+            "IPv4" => item.follows(errors, address::address),
+            "IPv6" => item.follows(errors, address::canonical_address),
             _ => {
                 if address_type == "FQDN" {
                     validate_domain(&item, errors);
@@ -148,40 +153,40 @@ fn validate_endpoint(endpoint: &Place, address_type: &str, errors: &mut Errors) 
             }
         }
         if errors.len() == before {
-            if item.string().contains(':') != (address_type == "IPv6") {
+            if item.text().contains(':') != (address_type == "IPv6") {
                 let detail = format!("must be an {address_type} address");
-                errors.push(Error::invalid(&addresses.path, item.string(), detail));
+                addresses.invalid_value(errors, item.text(), detail);
             }
             address::reachable(&item, errors);
         }
     }
-    let node = endpoint.child("nodeName");
-    if !node.is_null() {
-        node.follows(name::dns_subdomain, errors);
+    let node = endpoint.field("nodeName");
+    if node.is_set() {
+        node.follows(errors, name::dns_subdomain);
     }
-    let host = endpoint.child("hostname");
-    if !host.is_null() {
-        host.follows(name::dns_label, errors);
+    let host = endpoint.field("hostname");
+    if host.is_set() {
+        host.follows(errors, name::dns_label);
     }
-    let hints = endpoint.child("hints");
+    let hints = endpoint.field("hints");
     for (field, rule) in [("forZones", name::label_value as fn(&str) -> _), ("forNodes", name::dns_subdomain)] {
-        hints.child(field).at_most(MAX_HINTS, errors);
-        hints.unique_by(field, "name", errors);
-        hints.list(field).for_each(|hint| hint.child("name").follows(rule, errors));
+        hints.field(field).at_most(errors, MAX_HINTS);
+        hints.field(field).unique_by(errors, "name");
+        hints.field(field).items().for_each(|hint| hint.field("name").follows(errors, rule));
     }
 }
 
 fn validate_domain(domain: &Place, errors: &mut Errors) {
-    if !domain.required("", errors) {
+    if !domain.require(errors) {
         return;
     }
-    let text = domain.string().strip_suffix('.').unwrap_or(domain.string());
+    let text = domain.text().strip_suffix('.').unwrap_or(domain.text());
     let wrong = name::dns_subdomain(text);
     if !wrong.is_empty() {
-        errors.push(Error::invalid(&domain.path, text, wrong.join(",")));
+        domain.invalid_value(errors, text, wrong.join(","));
     } else if !text.contains('.') {
         let detail = "should be a domain with at least two segments separated by dots";
-        errors.push(Error::invalid(&domain.path, text, detail));
+        domain.invalid_value(errors, text, detail);
     }
 }
 
@@ -192,23 +197,23 @@ fn warn_of_slice(new: &Value, old: Option<&Value>) -> Vec<String> {
     }
     let managers = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
     if !is_managed(new, "endpointslice.kubernetes.io/managed-by", &managers) {
-        let endpoints = Place::root(new).list("endpoints");
-        warnings.extend(endpoints.flat_map(|endpoint| address::warnings_in(&endpoint, "addresses")));
+        for endpoint in Place::field_of(new, "endpoints").items() {
+            warnings.extend(endpoint.field("addresses").items().filter_map(|item| address::warning(&item)));
+        }
     }
     warnings
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
     fn endpoints_have_addresses_that_can_be_reached() {
         let good = json!({ "subsets": [{ "addresses": [{ "ip": "10.0.0.1" }], "ports": [{ "port": 80 }] }] });
         each_mistake_has_its_message(
-            &ENDPOINTS,
             "core.v1.Endpoints",
             &good,
             &[
@@ -240,7 +245,6 @@ mod tests {
             "addressType": "IPv4", "endpoints": [{ "addresses": ["10.0.0.1"] }], "ports": [{ "name": "http", "port": 80 }],
         });
         each_mistake_has_its_message(
-            &ENDPOINT_SLICE,
             "discovery.v1.EndpointSlice",
             &good,
             &[
@@ -263,7 +267,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &ENDPOINT_SLICE,
             "discovery.v1.EndpointSlice",
             &good,
             &[("addressType", json!("IPv6"), &["addressType: Invalid value: \"IPv6\": field is immutable"])],

@@ -1,8 +1,9 @@
 //! Events, in the core group and in their own: two versions of one kind with different names for the same fields.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors, Path};
+use object::field::Errors;
 use object::{Value, View, name};
 
 pub const CORE: Strategy = Strategy {
@@ -63,46 +64,45 @@ fn validate_common(event: &Value, names: &Names, errors: &mut Errors) {
         (_, true) => true,
     };
     if !matches {
-        let path = Path::new("involvedObject").child("namespace");
-        errors.push(Error::invalid(&path, involved, "does not match event.namespace"));
+        let place = Place::named(event, "involvedObject.namespace");
+        place.invalid_value(errors, involved, "does not match event.namespace");
     }
     if has_time {
-        let root = Place::root(event);
-        let controller = root.child(names.controller);
-        controller.required("", errors);
-        controller.follows(name::qualified_name, errors);
+        let root = Place::object(event);
+        let controller = root.field(names.controller);
+        controller.require(errors);
+        controller.follows(errors, name::qualified_name);
         for field in ["reportingInstance", "action", "reason"] {
-            let place = root.child(field);
-            place.required("", errors);
-            validate_length(place.string(), &place.path, MAX_BYTES, errors);
+            let place = root.field(field);
+            place.require(errors);
+            validate_length(&place, MAX_BYTES, errors);
         }
-        validate_length(event.text(names.message), &Path::new("message"), MESSAGE_MAX_BYTES, errors);
+        validate_length(&Place::named(event.at(names.message), "message"), MESSAGE_MAX_BYTES, errors);
     }
-    let wrong = name::dns_subdomain(namespace).into_iter();
-    errors.extend(wrong.map(|message| Error::invalid(&Path::new("namespace"), namespace, message)));
+    Place::named(event, "namespace").text_follows(errors, namespace, name::dns_subdomain);
 }
 
-fn validate_length(text: &str, path: &Path, max: usize, errors: &mut Errors) {
-    if text.len() > max {
-        errors.push(Error::invalid(path, "", format!("can have at most {max} characters")));
+fn validate_length(place: &Place, max: usize, errors: &mut Errors) {
+    if place.text().len() > max {
+        place.invalid_value(errors, "", format!("can have at most {max} characters"));
     }
 }
 
 fn validate_strictly(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_common(new, &EVENTS_NAMES, errors);
-    let event = Place::root(new);
+    let event = Place::object(new);
     match old {
         None => {
             validate_series(new, errors);
-            event.child("eventTime").required("", errors);
+            event.field("eventTime").require(errors);
             if !matches!(new.text("type"), "Normal" | "Warning") {
                 let detail = format!("has invalid value: {}", new.text("type"));
-                errors.push(Error::invalid(&event.child("type").path, "", detail));
+                event.field("type").invalid_value(errors, "", detail);
             }
             for (field, shown) in DEPRECATED {
-                let place = event.child(field);
-                if !place.is_empty() && place.as_i64() != Some(0) {
-                    errors.push(Error::invalid(&Path::new(shown), "", "needs to be unset"));
+                let place = event.field(field);
+                if !place.is_empty() && place.number() != Some(0) {
+                    Place::named(place.value(), shown).invalid_value(errors, "", "needs to be unset");
                 }
             }
         }
@@ -111,33 +111,32 @@ fn validate_strictly(new: &Value, old: Option<&Value>, errors: &mut Errors) {
                 validate_series(new, errors);
             }
             for (field, shown) in IMMUTABLE {
-                Place::new(new.at(field), &Path::new(shown)).unchanged(old.at(field), errors);
+                Place::named(new.at(field), shown).unchanged(errors, old.at(field));
             }
         }
     }
 }
 
 fn validate_series(event: &Value, errors: &mut Errors) {
-    let series = Place::root(event).child("series");
-    if !series.is_null() {
-        if series.int("count").unwrap_or_default() < 2 {
-            errors.push(Error::invalid(&series.child("count").path, "", "should be at least 2"));
+    let series = Place::field_of(event, "series");
+    if series.is_set() {
+        if series.field("count").int() < 2 {
+            series.field("count").invalid_value(errors, "", "should be at least 2");
         }
-        series.child("lastObservedTime").required("", errors);
+        series.field("lastObservedTime").require(errors);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
     fn an_event_lives_where_its_object_does() {
         let good = json!({ "metadata": { "namespace": "a" }, "involvedObject": { "namespace": "a" } });
         each_mistake_has_its_message(
-            &CORE,
             "core.v1.Event",
             &good,
             &[(
@@ -155,7 +154,6 @@ mod tests {
             "type": "Normal", "reason": "Started", "action": "Starting", "reportingController": "x.io/y", "reportingInstance": "z",
         });
         each_mistake_has_its_message(
-            &EVENTS,
             "events.v1.Event",
             &good,
             &[
@@ -171,7 +169,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &EVENTS,
             "events.v1.Event",
             &good,
             &[

@@ -1,8 +1,9 @@
 //! FlowSchemas and PriorityLevelConfigurations: who waits for whom when there is too much to do.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const FLOW_SCHEMA: Strategy = Strategy {
@@ -35,9 +36,9 @@ fn default_schema(schema: &mut Value) {
 }
 
 fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    let precedence = spec.child("matchingPrecedence");
-    let detail = match precedence.as_i64().unwrap_or_default() {
+    let spec = Place::field_of(new, "spec");
+    let precedence = spec.field("matchingPrecedence");
+    let detail = match precedence.int() {
         ..=0 => Some("must be a positive value".to_owned()),
         1 if new.at("metadata").text("name") != EXEMPT => {
             Some("only the schema named 'exempt' may have matchingPrecedence 1".to_owned())
@@ -45,24 +46,24 @@ fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
         number if number > MAX_PRECEDENCE => Some(format!("must not be greater than {MAX_PRECEDENCE}")),
         _ => None,
     };
-    errors.extend(detail.map(|detail| precedence.invalid(detail)));
-    let method = spec.child("distinguisherMethod");
-    if !method.is_null() {
-        method.child("type").one_of(&["ByNamespace", "ByUser"], errors);
+    detail.into_iter().for_each(|detail| precedence.invalid(errors, detail));
+    let method = spec.field("distinguisherMethod");
+    if method.is_set() {
+        method.field("type").one_of(errors, &["ByNamespace", "ByUser"]);
     }
     let level = spec.descend(&["priorityLevelConfiguration", "name"]);
-    if level.required("must reference a priority level", errors) {
-        level.follows(name::dns_subdomain, errors);
+    if level.require_because(errors, "must reference a priority level") {
+        level.follows(errors, name::dns_subdomain);
     }
-    for rule in spec.list("rules") {
-        rule.child("subjects").required("subjects must contain at least one value", errors);
-        rule.list("subjects").for_each(|subject| validate_subject(&subject, errors));
-        if rule.items("resourceRules").is_empty() && rule.items("nonResourceRules").is_empty() {
+    for rule in spec.field("rules").items() {
+        rule.field("subjects").require_because(errors, "subjects must contain at least one value");
+        rule.field("subjects").items().for_each(|subject| validate_subject(&subject, errors));
+        if rule.field("resourceRules").is_empty() && rule.field("nonResourceRules").is_empty() {
             let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
-            errors.push(Error::required(&rule.path, detail));
+            rule.required(errors, detail);
         }
-        rule.list("resourceRules").for_each(|rule| validate_resource_rule(&rule, errors));
-        rule.list("nonResourceRules").for_each(|rule| validate_url_rule(&rule, errors));
+        rule.field("resourceRules").items().for_each(|rule| validate_resource_rule(&rule, errors));
+        rule.field("nonResourceRules").items().for_each(|rule| validate_url_rule(&rule, errors));
     }
 }
 
@@ -70,36 +71,38 @@ fn validate_schema(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
 const SUBJECTS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
 
 fn validate_subject(subject: &Place, errors: &mut Errors) {
-    let kind = subject.text("kind");
+    let kind = subject.field("kind").text();
     let Some((_, wanted)) = SUBJECTS.iter().find(|(name, _)| *name == kind) else {
-        subject.child("kind").one_of(&SUBJECTS.map(|(kind, _)| kind), errors);
+        subject.field("kind").one_of(errors, &SUBJECTS.map(|(kind, _)| kind));
         return;
     };
-    let named = subject.child(wanted);
-    if named.is_null() {
-        errors.push(Error::required(&named.path, format!("{wanted} is required when subject kind is '{kind}'")));
+    let named = subject.field(wanted);
+    if !named.is_set() {
+        named.required(errors, format!("{wanted} is required when subject kind is '{kind}'"));
     } else {
-        let name = named.child("name");
-        if name.required("", errors) && *wanted == "serviceAccount" && name.string() != "*" {
-            name.follows(name::dns_subdomain, errors);
+        let name = named.field("name");
+        if name.require(errors) && *wanted == "serviceAccount" && name.text() != "*" {
+            name.follows(errors, name::dns_subdomain);
         }
-        let namespace = named.child("namespace");
-        if *wanted == "serviceAccount" && namespace.required("must specify namespace for service account", errors) {
-            namespace.follows(name::dns_label, errors);
+        let namespace = named.field("namespace");
+        if *wanted == "serviceAccount"
+            && namespace.require_because(errors, "must specify namespace for service account")
+        {
+            namespace.follows(errors, name::dns_label);
         }
     }
-    for (other, field) in SUBJECTS.iter().filter(|(_, field)| field != wanted && subject.has(field)) {
+    for (other, field) in SUBJECTS.iter().filter(|(_, field)| field != wanted && subject.field(field).is_set()) {
         let detail = format!("{field} is forbidden when subject kind is not '{other}'");
-        errors.push(Error::forbidden(&subject.child(field).path, detail));
+        subject.field(field).forbidden(errors, detail);
     }
 }
 
 /// A list that has something in it, and either names things or means everything. Returns whether it names things.
 fn validate_list(rule: &Place, field: &str, missing: &str, words: &str, errors: &mut Errors) -> bool {
-    let list = rule.child(field);
-    let everything = rule.items(field).iter().any(|item| item == "*");
-    if list.required(missing, errors) && everything && rule.items(field).len() > 1 {
-        errors.push(list.invalid(format!("if '*' is present, must not specify other {words}")));
+    let list = rule.field(field);
+    let everything = rule.field(field).values().iter().any(|item| item == "*");
+    if list.require_because(errors, missing) && everything && rule.field(field).values().len() > 1 {
+        list.invalid(errors, format!("if '*' is present, must not specify other {words}"));
     }
     !everything
 }
@@ -107,10 +110,10 @@ fn validate_list(rule: &Place, field: &str, missing: &str, words: &str, errors: 
 fn validate_verbs(rule: &Place, errors: &mut Errors) {
     let known = |verb: &Value| verb.as_str().is_some_and(|verb| VERBS.contains(&verb));
     if validate_list(rule, "verbs", "verbs must contain at least one value", "verbs", errors)
-        && !rule.items("verbs").iter().all(known)
+        && !rule.field("verbs").values().iter().all(known)
     {
-        let verbs = rule.child("verbs");
-        errors.push(Error::not_supported(&verbs.path, verbs.value.clone(), &VERBS));
+        let verbs = rule.field("verbs");
+        verbs.not_supported_value(errors, verbs.value().clone(), &VERBS);
     }
 }
 
@@ -118,15 +121,15 @@ fn validate_resource_rule(rule: &Place, errors: &mut Errors) {
     validate_verbs(rule, errors);
     validate_list(rule, "apiGroups", "resource rules must supply at least one api group", "api groups", errors);
     validate_list(rule, "resources", "resource rules must supply at least one resource", "resources", errors);
-    if rule.items("namespaces").is_empty() && rule.flag("clusterScope") {
+    if rule.field("namespaces").is_empty() && rule.field("clusterScope").flag() {
         return;
     }
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
     if validate_list(rule, "namespaces", missing, "namespaces", errors) {
-        for namespace in rule.list("namespaces") {
+        for namespace in rule.field("namespaces").items() {
             let intro = "each member of this list must be '*' or a DNS-1123 label; ";
-            let wrong = name::dns_label(namespace.string()).into_iter();
-            errors.extend(wrong.map(|message| namespace.invalid(format!("{intro}{message}"))));
+            let wrong = name::dns_label(namespace.text()).into_iter();
+            wrong.for_each(|message| namespace.invalid(errors, format!("{intro}{message}")));
         }
     }
 }
@@ -137,8 +140,8 @@ fn validate_url_rule(rule: &Place, errors: &mut Errors) {
     if !validate_list(rule, "nonResourceURLs", missing, "non-resource URLs", errors) {
         return;
     }
-    for url in rule.list("nonResourceURLs") {
-        let text = url.string();
+    for url in rule.field("nonResourceURLs").items() {
+        let text = url.text();
         let stars = text.matches('*').count();
         let problems = [
             (text.is_empty(), "must not be empty"),
@@ -147,7 +150,9 @@ fn validate_url_rule(rule: &Place, errors: &mut Errors) {
             (text.contains("//"), "must not contain double slash"),
             (stars > 1 || (stars == 1 && !text.ends_with("/*")), "wildcard can only do suffix matching"),
         ];
-        errors.extend(problems.iter().find(|(wrong, _)| *wrong).map(|(_, detail)| url.invalid(*detail)));
+        if let Some((_, detail)) = problems.iter().find(|(wrong, _)| *wrong) {
+            url.invalid(errors, *detail);
+        }
     }
 }
 
@@ -171,98 +176,99 @@ fn default_level(level: &mut Value) {
 }
 
 fn validate_level(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     let name = new.at("metadata").text("name");
-    let kind = spec.child("type");
-    if (name == EXEMPT) != (kind.string() == "Exempt") {
-        errors.push(Error::invalid(&kind.path, kind.string(), "must be 'Exempt' if and only if `name` is 'exempt'"));
+    let kind = spec.field("type");
+    if (name == EXEMPT) != (kind.text() == "Exempt") {
+        kind.invalid_value(errors, kind.text(), "must be 'Exempt' if and only if `name` is 'exempt'");
     }
-    let (limited, exempt) = (spec.child("limited"), spec.child("exempt"));
-    match kind.string() {
+    let (limited, exempt) = (spec.field("limited"), spec.field("exempt"));
+    match kind.text() {
         "Exempt" => {
-            limited.forbidden("must be nil if the type is not Limited", errors);
+            limited.forbid(errors, "must be nil if the type is not Limited");
             validate_shares(&exempt, errors);
         }
         "Limited" => {
-            exempt.forbidden("must be nil if the type is Limited", errors);
-            if limited.required("must not be empty when type is Limited", errors) {
+            exempt.forbid(errors, "must be nil if the type is Limited");
+            if limited.require_because(errors, "must not be empty when type is Limited") {
                 validate_shares(&limited, errors);
-                validate_response(&limited.child("limitResponse"), errors);
+                validate_response(&limited.field("limitResponse"), errors);
             }
         }
-        _ => kind.required_one_of(&["Exempt", "Limited"], errors),
+        _ => kind.require_one_of(errors, &["Exempt", "Limited"]),
     }
     let fixed = json!({
         "type": "Limited",
         "limited": { "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": { "type": "Reject" } },
     });
-    if name == CATCH_ALL && !same(spec.value, &fixed) {
-        errors.push(spec.invalid(format!("spec of '{name}' must equal the fixed value")));
+    if name == CATCH_ALL && !same(spec.value(), &fixed) {
+        spec.invalid(errors, format!("spec of '{name}' must equal the fixed value"));
     }
 }
 
 fn validate_shares(level: &Place, errors: &mut Errors) {
-    let shares = level.child("nominalConcurrencyShares");
-    if shares.as_i64().is_some_and(|shares| shares < 0) {
-        errors.push(shares.invalid("must be a non-negative integer"));
+    let shares = level.field("nominalConcurrencyShares");
+    if shares.number().is_some_and(|shares| shares < 0) {
+        shares.invalid(errors, "must be a non-negative integer");
     }
-    let lendable = level.child("lendablePercent");
-    if !lendable.is_null() {
-        lendable.within(0, 100, errors);
+    let lendable = level.field("lendablePercent");
+    if lendable.is_set() {
+        lendable.within(errors, 0, 100);
     }
-    let borrowing = level.child("borrowingLimitPercent");
-    if borrowing.as_i64().is_some_and(|percent| percent < 0) {
-        errors.push(borrowing.invalid("if specified, must be a non-negative integer"));
+    let borrowing = level.field("borrowingLimitPercent");
+    if borrowing.number().is_some_and(|percent| percent < 0) {
+        borrowing.invalid(errors, "if specified, must be a non-negative integer");
     }
 }
 
 fn validate_response(response: &Place, errors: &mut Errors) {
-    let queuing = response.child("queuing");
-    match response.text("type") {
-        "Reject" => queuing.forbidden("must be nil if limited.limitResponse.type is not Limited", errors),
+    let queuing = response.field("queuing");
+    match response.field("type").text() {
+        "Reject" => queuing.forbid(errors, "must be nil if limited.limitResponse.type is not Limited"),
         "Queue" => {
-            if queuing.required("must not be empty if limited.limitResponse.type is Limited", errors) {
+            if queuing.require_because(errors, "must not be empty if limited.limitResponse.type is Limited") {
                 validate_queuing(&queuing, errors);
             }
         }
-        _ => response.child("type").required_one_of(&["Queue", "Reject"], errors),
+        _ => response.field("type").require_one_of(errors, &["Queue", "Reject"]),
     }
 }
 
 fn validate_queuing(queuing: &Place, errors: &mut Errors) {
     for field in ["queueLengthLimit", "queues", "handSize"] {
-        let number = queuing.child(field);
-        if number.as_i64().unwrap_or_default() <= 0 {
-            errors.push(number.invalid("must be positive"));
+        let number = queuing.field(field);
+        if number.int() <= 0 {
+            number.invalid(errors, "must be positive");
         }
     }
-    let (queues, hand) = (queuing.child("queues"), queuing.child("handSize"));
-    let deck = queues.as_i64().unwrap_or_default();
+    let (queues, hand) = (queuing.field("queues"), queuing.field("handSize"));
+    let deck = queues.int();
     if deck > MAX_QUEUES {
-        errors.push(queues.invalid(format!("must not be greater than {MAX_QUEUES}")));
+        queues.invalid(errors, format!("must not be greater than {MAX_QUEUES}"));
     }
-    let size = hand.as_i64().unwrap_or_default();
+    let size = hand.int();
     if size > deck {
-        errors.push(hand.invalid(format!("should not be greater than queues ({deck})")));
+        hand.invalid(errors, format!("should not be greater than queues ({deck})"));
     } else if (0..size).map(|dealt| ((deck - dealt) as f64).log2()).sum::<f64>() > 60.0 {
-        errors.push(hand.invalid(format!(
-            "required entropy bits of deckSize {deck} and handSize {size} should not be greater than 60"
-        )));
+        hand.invalid(
+            errors,
+            format!("required entropy bits of deckSize {deck} and handSize {size} should not be greater than 60"),
+        );
     }
 }
 
 fn validate_conditions(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
-    status.unique_by("conditions", "type", errors);
-    for condition in status.list("conditions") {
-        condition.child("type").required("", errors);
+    let status = Place::field_of(new, "status");
+    status.field("conditions").unique_by(errors, "type");
+    for condition in status.field("conditions").items() {
+        condition.field("type").require(errors);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_mistake_has_its_message, filled};
 
     #[test]
     fn a_flow_has_subjects_rules_and_a_level() {
@@ -273,9 +279,8 @@ mod tests {
                 "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"] }],
             }],
         } });
-        assert_eq!(filled(&FLOW_SCHEMA, "flowcontrol.v1.FlowSchema", &good)["spec"]["matchingPrecedence"], 1000);
+        assert_eq!(filled("flowcontrol.v1.FlowSchema", &good)["spec"]["matchingPrecedence"], 1000);
         each_mistake_has_its_message(
-            &FLOW_SCHEMA,
             "flowcontrol.v1.FlowSchema",
             &good,
             &[
@@ -316,13 +321,12 @@ mod tests {
             "type": "Limited", "limited": { "limitResponse": { "type": "Queue", "queuing": {} } },
         } });
         let kind = "flowcontrol.v1.PriorityLevelConfiguration";
-        let limited = filled(&PRIORITY_LEVEL, kind, &good)["spec"]["limited"].clone();
+        let limited = filled(kind, &good)["spec"]["limited"].clone();
         assert_eq!(limited["nominalConcurrencyShares"], 30);
         assert_eq!(limited["limitResponse"]["queuing"], json!({ "handSize": 8, "queues": 64, "queueLengthLimit": 50 }));
         let mut settled = good;
         settled["spec"]["limited"]["limitResponse"]["queuing"]["queues"] = json!(64);
         each_mistake_has_its_message(
-            &PRIORITY_LEVEL,
             kind,
             &settled,
             &[

@@ -2,7 +2,7 @@
 
 use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, address};
-use object::field::{Error, Errors, Path};
+use object::field::Errors;
 use object::{Edit, Value, View, name};
 
 pub const INGRESS: Strategy = Strategy {
@@ -22,40 +22,40 @@ const FORBIDDEN_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const FORBIDDEN_AT_THE_END: [&str; 2] = ["/..", "/."];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    if spec.items("rules").is_empty() && !spec.has("defaultBackend") {
+    let spec = Place::field_of(new, "spec");
+    if spec.field("rules").is_empty() && !spec.field("defaultBackend").is_set() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        errors.push(Error::invalid(&spec.path, spec.at("rules").clone(), detail));
+        spec.invalid_value(errors, spec.value().at("rules").clone(), detail);
     }
-    let backend = spec.child("defaultBackend");
-    if !backend.is_null() {
+    let backend = spec.field("defaultBackend");
+    if backend.is_set() {
         validate_backend(&backend, errors);
     }
-    for rule in spec.list("rules") {
-        let host = rule.child("host");
-        if address::parse(host.string()).is_some() {
-            errors.push(host.invalid(NOT_AN_ADDRESS));
+    for rule in spec.field("rules").items() {
+        let host = rule.field("host");
+        if address::parse(host.text()).is_some() {
+            host.invalid(errors, NOT_AN_ADDRESS);
         }
-        host.optional_follows(host_name, errors);
-        let http = rule.child("http");
-        if !http.is_null() {
-            http.child("paths").required("", errors);
-            http.list("paths").for_each(|path| validate_path(&path, errors));
+        host.follows_if_set(errors, host_name);
+        let http = rule.field("http");
+        if http.is_set() {
+            http.field("paths").require(errors);
+            http.field("paths").items().for_each(|path| validate_path(&path, errors));
         }
     }
-    for tls in spec.list("tls") {
-        tls.list("hosts").for_each(|host| host.follows(host_name, errors));
-        tls.child("secretName").optional_follows(name::dns_subdomain, errors);
+    for tls in spec.field("tls").items() {
+        tls.field("hosts").items().for_each(|host| host.follows(errors, host_name));
+        tls.field("secretName").follows_if_set(errors, name::dns_subdomain);
     }
-    let class = spec.child("ingressClassName");
-    if !class.is_null() {
-        class.follows(name::dns_subdomain, errors);
+    let class = spec.field("ingressClassName");
+    if class.is_set() {
+        class.follows(errors, name::dns_subdomain);
     }
     let annotation = new.path(&["metadata", "annotations"]).at(CLASS_ANNOTATION);
-    if old.is_none() && !annotation.is_null() && !class.is_null() && annotation != class.value {
-        let path = Path::new("annotations").child(CLASS_ANNOTATION);
+    if old.is_none() && !annotation.is_null() && class.is_set() && annotation != class.value() {
+        let annotations = Place::named(annotation, "annotations");
         let detail = "must match `ingressClassName` when both are specified";
-        errors.push(Error::invalid(&path, annotation.clone(), detail));
+        annotations.field(CLASS_ANNOTATION).invalid_value(errors, annotation.clone(), detail);
     }
 }
 
@@ -77,14 +77,14 @@ fn host_name(text: &str) -> Vec<String> {
 }
 
 fn validate_path(place: &Place, errors: &mut Errors) {
-    let (kind, path) = (place.child("pathType"), place.child("path"));
-    if kind.is_null() {
-        errors.push(Error::required(&kind.path, "pathType must be specified"));
+    let (kind, path) = (place.field("pathType"), place.field("path"));
+    if !kind.is_set() {
+        kind.required(errors, "pathType must be specified");
         return;
     }
-    let text = path.string();
-    let mut wrong = |detail: String| errors.push(Error::invalid(&path.path, text, detail));
-    match kind.string() {
+    let text = path.text();
+    let mut wrong = |detail: String| path.invalid_value(errors, text, detail);
+    match kind.text() {
         "Exact" | "Prefix" => {
             if !text.starts_with('/') {
                 wrong("must be an absolute path".to_owned());
@@ -97,50 +97,49 @@ fn validate_path(place: &Place, errors: &mut Errors) {
         "ImplementationSpecific" if !text.is_empty() && !text.starts_with('/') => {
             wrong("must be an absolute path".to_owned());
         }
-        _ => kind.one_of(&["Exact", "ImplementationSpecific", "Prefix"], errors),
+        _ => kind.one_of(errors, &["Exact", "ImplementationSpecific", "Prefix"]),
     }
-    validate_backend(&place.child("backend"), errors);
+    validate_backend(&place.field("backend"), errors);
 }
 
 fn validate_backend(backend: &Place, errors: &mut Errors) {
-    let wrong = |detail: &str| Error::invalid(&backend.path, "", detail);
-    match (backend.has("resource"), backend.has("service")) {
-        (true, true) => errors.push(wrong("cannot set both resource and service backends")),
-        (false, false) => errors.push(wrong("resource or service backend is required")),
-        (true, false) => validate_reference(&backend.child("resource"), errors),
+    match (backend.field("resource").is_set(), backend.field("service").is_set()) {
+        (true, true) => backend.invalid_value(errors, "", "cannot set both resource and service backends"),
+        (false, false) => backend.invalid_value(errors, "", "resource or service backend is required"),
+        (true, false) => validate_reference(&backend.field("resource"), errors),
         (false, true) => {
-            let service = backend.child("service");
-            service.child("name").required_follows(name::dns_label, errors);
-            let port = service.child("port");
-            match (port.text("name"), port.int("number").unwrap_or_default()) {
-                ("", 0) => errors.push(Error::required(&backend.path, "port name or number is required")),
-                ("", _) => port.child("number").port(errors),
-                (_, 0) => port.child("name").follows(name::port_name, errors),
-                _ => errors.push(wrong("cannot set both port name & port number")),
+            let service = backend.field("service");
+            service.field("name").require_follows(errors, name::dns_label);
+            let port = service.field("port");
+            match (port.field("name").text(), port.field("number").int()) {
+                ("", 0) => backend.required(errors, "port name or number is required"),
+                ("", _) => port.field("number").port(errors),
+                (_, 0) => port.field("name").follows(errors, name::port_name),
+                _ => backend.invalid_value(errors, "", "cannot set both port name & port number"),
             }
         }
     }
 }
 
 fn validate_reference(reference: &Place, errors: &mut Errors) {
-    let group = reference.child("apiGroup");
-    if !group.is_null() {
-        group.follows(name::dns_subdomain, errors);
+    let group = reference.field("apiGroup");
+    if group.is_set() {
+        group.follows(errors, name::dns_subdomain);
     }
-    reference.child("kind").required_follows(name::path_segment, errors);
-    reference.child("name").required_follows(name::path_segment, errors);
+    reference.field("kind").require_follows(errors, name::path_segment);
+    reference.field("name").require_follows(errors, name::path_segment);
 }
 
 fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
     let kept = old.path(&["status", "loadBalancer"]).items("ingress");
-    for ingress in Place::root(new).descend(&["status", "loadBalancer"]).list("ingress") {
-        let (ip, host) = (ingress.child("ip"), ingress.child("hostname"));
-        if !kept.iter().any(|kept| kept.at("ip") == ip.value) {
-            ip.optional_follows(address::address, errors);
+    for ingress in Place::object(new).descend(&["status", "loadBalancer"]).field("ingress").items() {
+        let (ip, host) = (ingress.field("ip"), ingress.field("hostname"));
+        if !kept.iter().any(|kept| kept.at("ip") == ip.value()) {
+            ip.follows_if_set(errors, address::address);
         }
-        host.optional_follows(name::dns_subdomain, errors);
-        if address::parse(host.string()).is_some() {
-            errors.push(host.invalid(NOT_AN_ADDRESS));
+        host.follows_if_set(errors, name::dns_subdomain);
+        if address::parse(host.text()).is_some() {
+            host.invalid(errors, NOT_AN_ADDRESS);
         }
     }
 }
@@ -161,28 +160,28 @@ fn default_class(class: &mut Value) {
 }
 
 fn validate_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    let controller = spec.child("controller");
+    let spec = Place::field_of(new, "spec");
+    let controller = spec.field("controller");
     if let Some(old) = old {
-        controller.unchanged(old.path(&["spec", "controller"]), errors);
+        controller.unchanged(errors, old.path(&["spec", "controller"]));
     }
-    controller.shorter_than(CONTROLLER_MAX_BYTES, errors);
-    if controller.required("", errors) {
-        controller.follows(domain_prefixed_path, errors);
+    controller.shorter_than(errors, CONTROLLER_MAX_BYTES);
+    if controller.require(errors) {
+        controller.follows(errors, domain_prefixed_path);
     }
-    let parameters = spec.child("parameters");
-    if !parameters.is_null() {
+    let parameters = spec.field("parameters");
+    if parameters.is_set() {
         validate_reference(&parameters, errors);
-        let namespace = parameters.child("namespace");
-        match parameters.text("scope") {
-            "Namespace" if namespace.is_null() => {
-                errors.push(Error::required(&namespace.path, "`parameters.scope` is set to 'Namespace'"));
+        let namespace = parameters.field("namespace");
+        match parameters.field("scope").text() {
+            "Namespace" if !namespace.is_set() => {
+                namespace.required(errors, "`parameters.scope` is set to 'Namespace'");
             }
-            "Namespace" => namespace.follows(name::dns_label, errors),
-            "Cluster" if !namespace.is_null() => {
-                errors.push(Error::forbidden(&namespace.path, "`parameters.scope` is set to 'Cluster'"));
+            "Namespace" => namespace.follows(errors, name::dns_label),
+            "Cluster" if namespace.is_set() => {
+                namespace.forbidden(errors, "`parameters.scope` is set to 'Cluster'");
             }
-            _ => parameters.child("scope").one_of(&["Cluster", "Namespace"], errors),
+            _ => parameters.field("scope").one_of(errors, &["Cluster", "Namespace"]),
         }
     }
 }
@@ -202,8 +201,8 @@ fn domain_prefixed_path(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
@@ -214,7 +213,6 @@ mod tests {
         }] } });
         let path = "spec.rules.0.http.paths.0";
         each_mistake_has_its_message(
-            &INGRESS,
             "networking.v1.Ingress",
             &good,
             &[
@@ -262,7 +260,6 @@ mod tests {
     fn a_class_belongs_to_one_controller() {
         let class = json!({ "spec": { "controller": "example.com/a" } });
         each_mistake_has_its_message(
-            &INGRESS_CLASS,
             "networking.v1.IngressClass",
             &class,
             &[
@@ -282,7 +279,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &INGRESS_CLASS,
             "networking.v1.IngressClass",
             &class,
             &[(

@@ -5,10 +5,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::At;
-use crate::strategy::place::same;
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy, label_selector, pod, workload};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -98,18 +98,14 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     validate_generated(&metadata, &spec, errors);
     validate_spec(&spec, errors);
     let selector = spec.field("selector");
-    if !selector.is_set() {
-        selector.required(errors, "");
-    }
-    label_selector::validate_at(&selector, errors);
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
+    selector.require_set(errors);
+    label_selector::validate(&selector, errors);
+    let labels = spec.descend(&["template", "metadata", "labels"]);
     if workload::selects(selector.value(), labels.value()) == Some(false) {
         labels.invalid(errors, workload::MISMATCH);
     }
@@ -127,25 +123,22 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// Where the server makes the selector, the labels it relies on must be the job's own.
-fn validate_generated(metadata: &At, spec: &At, errors: &mut Errors) {
-    if spec.value().flag("manualSelector") || !spec.field("selector").is_set() {
+fn validate_generated(metadata: &Place, spec: &Place, errors: &mut Errors) {
+    if spec.field("manualSelector").flag() || !spec.field("selector").is_set() {
         return;
     }
     metadata.field("uid").require(errors);
     let (name, uid) = (metadata.field("name").text(), metadata.field("uid").text());
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
+    let labels = spec.descend(&["template", "metadata", "labels"]);
     let mut expected = json!({});
     for (index, _) in NAME_LABELS.iter().enumerate() {
         for (key, value) in [(UID_LABELS[index], uid), (NAME_LABELS[index], name)] {
             expected.set(key, value);
-            let found = labels.value().at(key);
-            let path = || labels.path().key(key);
-            if found.is_null() {
-                errors.push(Error::required(&path(), format!("must be '{value}'")));
-            } else if found != value {
-                errors.push(Error::invalid(&path(), labels.value().clone(), format!("must be '{value}'")));
+            let found = labels.key(key);
+            if !found.is_set() {
+                found.required(errors, format!("must be '{value}'"));
+            } else if found.value() != value {
+                found.invalid_value(errors, labels.value().clone(), format!("must be '{value}'"));
             }
         }
     }
@@ -155,7 +148,7 @@ fn validate_generated(metadata: &At, spec: &At, errors: &mut Errors) {
 }
 
 /// The rules of a job's spec, which its template in a cron job follows too.
-pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
+pub(super) fn validate_spec(spec: &Place, errors: &mut Errors) {
     for field in NOT_NEGATIVE {
         spec.field(field).not_negative(errors);
     }
@@ -165,7 +158,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
     if spec.field("managedBy").is_set() {
         validate_manager(&spec.field("managedBy"), errors);
     }
-    spec.field("completionMode").one_of(errors, &["NonIndexed", "Indexed"]);
+    spec.field("completionMode").one_of_if_set(errors, &["NonIndexed", "Indexed"]);
     match spec.field("completionMode").text() {
         "Indexed" => validate_indexed(spec, errors),
         "NonIndexed" | "" => {
@@ -178,7 +171,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
         _ => {}
     }
     policies::validate(spec, errors);
-    pod::validate_template_at(&spec.field("template"), errors);
+    pod::validate_template(&spec.field("template"), errors);
     let template = spec.field("template");
     let template = template.field("spec");
     let restart = template.field("restartPolicy");
@@ -192,7 +185,7 @@ pub(super) fn validate_spec(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_manager(manager: &At, errors: &mut Errors) {
+fn validate_manager(manager: &Place, errors: &mut Errors) {
     match manager.text().split_once('/') {
         None if manager.is_empty() => manager.required(errors, ""),
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
@@ -207,7 +200,7 @@ fn validate_manager(manager: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_indexed(spec: &At, errors: &mut Errors) {
+fn validate_indexed(spec: &Place, errors: &mut Errors) {
     let (completions, parallelism) = (spec.field("completions"), spec.field("parallelism"));
     let failed = spec.field("maxFailedIndexes");
     if !completions.is_set() {
@@ -240,33 +233,33 @@ fn validate_indexed(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let old_spec = old.at("spec");
     let (completions, before) = (spec.field("completions"), old_spec.at("completions"));
     if spec.field("completionMode").text() != "Indexed" {
-        completions.immutable(errors, before);
+        completions.unchanged(errors, before);
     } else if completions.is_set()
         && completions.value() != before
         && completions.int() != spec.field("parallelism").int()
     {
         completions.invalid(errors, "can only be modified in tandem with spec.parallelism");
     }
-    spec.field("selector").immutable(errors, old_spec.at("selector"));
+    spec.field("selector").unchanged(errors, old_spec.at("selector"));
     validate_template_change(spec, old, errors);
     for field in IMMUTABLE {
-        spec.field(field).immutable(errors, old_spec.at(field));
+        spec.field(field).unchanged(errors, old_spec.at(field));
     }
 }
 
 /// A job that is suspended and runs nothing may be told anew where to run and with how much.
-fn validate_template_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_template_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let (old_spec, status) = (old.at("spec"), old.at("status"));
     let idle = old_spec.flag("suspend")
         && status::has_condition(status, "Suspended")
         && status.int("active").unwrap_or_default() == 0;
     let template = spec.field("template");
     if !idle {
-        return template.immutable(errors, old_spec.at("template"));
+        return template.unchanged(errors, old_spec.at("template"));
     }
     let (new, mut allowed) = (template.value(), old_spec.at("template").clone());
     let new_spec = new.at("spec");
@@ -313,12 +306,12 @@ fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_none() {
         warnings.extend(workload::name_warning(new));
     }
-    let object = At::object(new);
+    let object = Place::object(new);
     warn_spec(&object.field("spec"), &mut warnings);
     warnings
 }
 
-pub(super) fn warn_spec(spec: &At, warnings: &mut Vec<String>) {
+pub(super) fn warn_spec(spec: &Place, warnings: &mut Vec<String>) {
     let many = spec.field("completions").int() > MANY_COMPLETIONS
         && spec.field("parallelism").int() > PARALLELISM_MAX_FOR_MANY;
     if spec.field("completionMode").text() == "Indexed" && many {

@@ -1,24 +1,19 @@
-//! The rules of labels and of selectors over them, wherever they appear inside objects.
+//! The rules of selectors over labels, wherever they appear inside objects.
 
-use crate::strategy::at::At;
-use object::Value;
-use object::field::{Errors, Path};
+use crate::strategy::place::Place;
+use object::field::Errors;
 use object::name;
 
 /// Everything that is wrong with a selector in the object form. An absent one is good; whether it must be there is for
 /// the kind to say.
-pub fn validate(selector: &Value, path: &Path, errors: &mut Errors) {
-    validate_at(&At::from(selector, path), errors);
-}
-
-pub(crate) fn validate_at(selector: &At, errors: &mut Errors) {
-    labels(&selector.field("matchLabels"), errors);
+pub fn validate(selector: &Place, errors: &mut Errors) {
+    selector.field("matchLabels").labels(errors);
     for expression in selector.field("matchExpressions").items() {
         requirement(&expression, errors);
     }
 }
 
-fn requirement(expression: &At, errors: &mut Errors) {
+fn requirement(expression: &Place, errors: &mut Errors) {
     let values = expression.field("values");
     match expression.field("operator").text() {
         "In" | "NotIn" if values.is_empty() => {
@@ -30,26 +25,14 @@ fn requirement(expression: &At, errors: &mut Errors) {
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         _ => expression.field("operator").invalid(errors, "not a valid selector operator"),
     }
-    expression.field("key").named(errors, name::qualified_name);
-    values.items().for_each(|value| value.named(errors, name::label_value));
-}
-
-/// A map of labels. The path of a mistake is that of the map, and does not name the key.
-pub(crate) fn labels(labels: &At, errors: &mut Errors) {
-    for (key, value) in labels.entries() {
-        for message in name::qualified_name(key) {
-            labels.invalid_value(errors, key, message);
-        }
-        for message in name::label_value(value.text()) {
-            labels.invalid_value(errors, value.text(), message);
-        }
-    }
+    expression.field("key").follows(errors, name::qualified_name);
+    values.items().for_each(|value| value.follows(errors, name::label_value));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::json;
+    use object::{Value, json};
 
     #[test]
     fn mistakes_in_selectors_are_named() {
@@ -77,7 +60,7 @@ mod tests {
             (json!({ "matchLabels": { "a": "-" } }), &format!("x.matchLabels: Invalid value: \"-\": {label}")),
         ] {
             let mut errors = Errors::new();
-            validate(&selector, &Path::new("x"), &mut errors);
+            validate(&Place::named(&selector, "x"), &mut errors);
             let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(messages.join("\n"), message);
         }

@@ -9,33 +9,32 @@ pub const STRATEGY: Strategy =
     Strategy { validate: Some(validate), unconditional_update: false, create_on_update: true, ..PLAIN };
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    spec.child("leaseDurationSeconds").positive(errors);
-    spec.child("leaseTransitions").non_negative(errors);
-    let strategy = spec.child("strategy");
+    let spec = Place::field_of(new, "spec");
+    spec.field("leaseDurationSeconds").positive_if_set(errors);
+    spec.field("leaseTransitions").not_negative(errors);
+    let strategy = spec.field("strategy");
     // A strategy that somebody else defines has a domain; Kubernetes names the place twice.
-    let named = Place { path: strategy.path.child("strategy"), ..strategy.clone() };
-    match strategy.string() {
-        _ if strategy.is_null() => {}
-        text if text.contains('/') => named.follows(name::qualified_name, errors),
-        _ => named.one_of(&["OldestEmulationVersion"], errors),
+    let named = strategy.field("strategy").with(strategy.value());
+    match strategy.text() {
+        _ if !strategy.is_set() => {}
+        text if text.contains('/') => named.follows(errors, name::qualified_name),
+        _ => named.one_of(errors, &["OldestEmulationVersion"]),
     }
     if strategy.is_empty() {
-        spec.child("preferredHolder").forbidden("may only be specified if `strategy` is defined", errors);
+        spec.field("preferredHolder").forbid(errors, "may only be specified if `strategy` is defined");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::each_mistake_has_its_message;
+
+    use crate::strategy::check::each_mistake_has_its_message;
     use object::json;
 
     #[test]
     fn each_mistake_is_reported() {
         let good = json!({ "spec": { "holderIdentity": "a", "leaseDurationSeconds": 40, "leaseTransitions": 0 } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "coordination.v1.Lease",
             &good,
             &[

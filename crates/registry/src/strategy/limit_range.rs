@@ -1,8 +1,9 @@
 //! LimitRanges: smallest, largest and usual amounts, which must agree with each other.
 
-use crate::strategy::place::{Place, quantity};
+use crate::strategy::place::Place;
+use crate::strategy::value::quantity;
 use crate::strategy::{PLAIN, Strategy, resource_name};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Quantity, Value, View, name};
 use std::collections::BTreeSet;
 
@@ -25,46 +26,45 @@ fn default(range: &mut Value) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    for limit in spec.list("limits") {
-        validate_type(&limit.child("type"), errors);
+    let spec = Place::field_of(new, "spec");
+    for limit in spec.field("limits").items() {
+        validate_type(&limit.field("type"), errors);
         validate_limit(&limit, errors);
     }
-    spec.unique_by("limits", "type", errors);
+    spec.field("limits").unique_by(errors, "type");
 }
 
 fn validate_type(kind: &Place, errors: &mut Errors) {
     let before = errors.len();
-    kind.follows(name::qualified_name, errors);
-    if errors.len() == before && !kind.string().contains('/') && !TYPES.contains(&kind.string()) {
-        errors.push(kind.invalid("must be a standard limit type or fully qualified"));
+    kind.follows(errors, name::qualified_name);
+    if errors.len() == before && !kind.text().contains('/') && !TYPES.contains(&kind.text()) {
+        kind.invalid(errors, "must be a standard limit type or fully qualified");
     }
 }
 
 fn validate_limit(limit: &Place, errors: &mut Errors) {
-    let is_pod = limit.text("type") == "Pod";
+    let is_pod = limit.field("type").text() == "Pod";
     let mut names = BTreeSet::new();
     for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
         if is_pod && field.starts_with("default") {
-            limit.child(field).forbidden("may not be specified when `type` is 'Pod'", errors);
+            limit.field(field).forbid(errors, "may not be specified when `type` is 'Pod'");
             continue;
         }
-        for (name, amount) in limit.map(field) {
-            match limit.text("type") {
-                "Pod" | "Container" => resource_name::validate_container(name, &amount.path, errors),
-                _ => drop(resource_name::validate(name, &amount.path, errors)),
+        for (name, amount) in limit.field(field).entries() {
+            match limit.field("type").text() {
+                "Pod" | "Container" => resource_name::validate_container(name, &amount, errors),
+                _ => drop(resource_name::validate(name, &amount, errors)),
             }
             names.insert(name);
         }
     }
-    if limit.text("type") == "PersistentVolumeClaim"
-        && !limit.at("min").has("storage")
-        && !limit.at("max").has("storage")
+    if limit.field("type").text() == "PersistentVolumeClaim"
+        && !limit.value().at("min").has("storage")
+        && !limit.value().at("max").has("storage")
     {
-        errors.push(Error::required(
-            &limit.child("limits").path,
-            "either minimum or maximum storage value is required, but neither was provided",
-        ));
+        limit
+            .field("limits")
+            .required(errors, "either minimum or maximum storage value is required, but neither was provided");
     }
     names.into_iter().for_each(|name| validate_amounts(limit, name, is_pod, errors));
 }
@@ -81,44 +81,44 @@ const ORDER: [(&str, &str, &str, &str, [&str; 2]); 6] = [
 
 fn validate_amounts(limit: &Place, name: &str, is_pod: bool, errors: &mut Errors) {
     let amount = |field: &str| -> Option<Quantity> {
-        let set = limit.at(field).has(name) && !(is_pod && field.starts_with("default"));
-        set.then(|| quantity(limit.at(field).at(name)))
+        let set = limit.value().at(field).has(name) && !(is_pod && field.starts_with("default"));
+        set.then(|| quantity(limit.value().at(field).at(name)))
     };
-    let path = |field: &str| limit.child(field).path.key(name);
     for (low, high, shown, place, words) in ORDER {
         if let (Some(low), Some(high), Some(shown)) = (amount(low), amount(high), amount(shown))
             && low > high
         {
             let detail = format!("{} {low} is greater than {} {high}", words[0], words[1]);
-            errors.push(Error::invalid(&path(place), shown.to_string(), detail));
+            limit.field(place).key(name).invalid_value(errors, shown.to_string(), detail);
         }
     }
     if let Some(ratio) = amount("maxLimitRequestRatio") {
-        let ratio_path = path("maxLimitRequestRatio");
+        let ratios = limit.field("maxLimitRequestRatio");
+        let place = ratios.key(name);
         if ratio < Quantity::from_units(1) {
-            errors.push(Error::invalid(&ratio_path, ratio.to_string(), format!("ratio {ratio} is less than 1")));
+            place.invalid_value(errors, ratio.to_string(), format!("ratio {ratio} is less than 1"));
         }
         if let (Some(min), Some(max)) = (amount("min"), amount("max")) {
             let largest = max.millis() as f64 / min.millis() as f64;
             if ratio.millis() as f64 / 1000.0 > largest {
                 let detail = format!("ratio {ratio} is greater than max/min = {largest:.6}");
-                errors.push(Error::invalid(&ratio_path, ratio.to_string(), detail));
+                place.invalid_value(errors, ratio.to_string(), detail);
             }
         }
     }
-    if let (Some(limit), Some(request)) = (amount("default"), amount("defaultRequest"))
+    if let (Some(default), Some(request)) = (amount("default"), amount("defaultRequest"))
         && !resource_name::can_overcommit(name)
-        && limit != request
+        && default != request
     {
-        let detail = format!("default value {limit} must equal to defaultRequest value {request} in {name}");
-        errors.push(Error::invalid(&path("defaultRequest"), request.to_string(), detail));
+        let detail = format!("default value {default} must equal to defaultRequest value {request} in {name}");
+        limit.field("defaultRequest").key(name).invalid_value(errors, request.to_string(), detail);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, filled};
+
+    use crate::strategy::check::{each_mistake_has_its_message, filled};
     use object::json;
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             { "type": "Container", "max": { "cpu": "2" }, "min": { "cpu": "1", "memory": "1Mi" } },
             { "type": "Pod", "max": { "cpu": "2" } },
         ] } });
-        let range = filled(&STRATEGY, "core.v1.LimitRange", &range);
+        let range = filled("core.v1.LimitRange", &range);
         assert_eq!(range["spec"]["limits"][0]["default"], json!({ "cpu": "2" }));
         assert_eq!(range["spec"]["limits"][0]["defaultRequest"], json!({ "cpu": "2", "memory": "1Mi" }));
         assert_eq!(range["spec"]["limits"][1], json!({ "type": "Pod", "max": { "cpu": "2" } }));
@@ -138,7 +138,6 @@ mod tests {
         let good =
             json!({ "spec": { "limits": [{ "type": "Container", "min": { "cpu": "1" }, "max": { "cpu": "2" } }] } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.LimitRange",
             &good,
             &[

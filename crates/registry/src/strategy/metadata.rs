@@ -1,7 +1,8 @@
 //! The rules of metadata, which are the same for every kind. Managed fields have theirs in server-side apply.
 
-use crate::strategy::place::{Place, Rule};
-use object::field::{Error, Errors, Path};
+use crate::strategy::place::Place;
+use crate::strategy::rule::Rule;
+use object::field::Errors;
 use object::{Value, View, name};
 
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
@@ -15,41 +16,34 @@ const IMMUTABLE: [&str; 6] =
 ///
 /// The name has been generated before, if it was to be. An update of a kind that allows leaving out the resource
 /// version has been given the one of the object, so one that is still missing is missing.
-pub fn validate(
-    metadata: &Value,
-    namespaced: bool,
-    name_rule: Rule,
-    old: Option<&Value>,
-    path: &Path,
-    errors: &mut Errors,
-) {
-    let metadata = Place::new(metadata, path);
+pub fn validate(metadata: &Value, namespaced: bool, name_rule: Rule, old: Option<&Value>, errors: &mut Errors) {
+    let metadata = Place::named(metadata, "metadata");
     match old {
         Some(old) => validate_change(&metadata, old, errors),
         None => validate_identity(&metadata, namespaced, name_rule, errors),
     }
-    metadata.child("generation").non_negative(errors);
-    metadata.child("labels").labels(errors);
-    validate_annotations(&metadata.child("annotations"), errors);
+    metadata.field("generation").not_negative(errors);
+    metadata.field("labels").labels(errors);
+    validate_annotations(&metadata.field("annotations"), errors);
     validate_owners(&metadata, errors);
     validate_finalizers(&metadata, errors);
 }
 
 fn validate_identity(metadata: &Place, namespaced: bool, name_rule: Rule, errors: &mut Errors) {
-    let prefix = metadata.child("generateName");
+    let prefix = metadata.field("generateName");
     if !prefix.is_empty() {
-        let wrong = name_rule(&without_trailing_dash(prefix.string())).into_iter();
-        errors.extend(wrong.map(|message| prefix.invalid(message)));
+        let wrong = name_rule(&without_trailing_dash(prefix.text()));
+        wrong.into_iter().for_each(|message| prefix.invalid(errors, message));
     }
-    let name = metadata.child("name");
-    if name.required("name or generateName is required", errors) {
-        name.follows(name_rule, errors);
+    let name = metadata.field("name");
+    if name.require_because(errors, "name or generateName is required") {
+        name.follows(errors, name_rule);
     }
-    let namespace = metadata.child("namespace");
+    let namespace = metadata.field("namespace");
     if namespaced {
-        namespace.required_follows(name::dns_label, errors);
+        namespace.require_follows(errors, name::dns_label);
     } else {
-        namespace.forbidden("not allowed on this type", errors);
+        namespace.forbid(errors, "not allowed on this type");
     }
 }
 
@@ -68,71 +62,66 @@ fn without_trailing_dash(prefix: &str) -> String {
 fn validate_change(metadata: &Place, old: &Value, errors: &mut Errors) {
     if old.has("deletionTimestamp") {
         let before = old.items("finalizers");
-        let added = metadata.items("finalizers").iter().filter(|finalizer| !before.contains(finalizer));
+        let added = metadata.field("finalizers").values().iter().filter(|finalizer| !before.contains(finalizer));
         let mut added: Vec<&str> = added.filter_map(Value::as_str).collect();
         added.sort_unstable();
         if !added.is_empty() {
             let added: Vec<_> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
-            errors.push(Error::forbidden(
-                &metadata.child("finalizers").path,
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.join(", ")
-                ),
-            ));
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            metadata.field("finalizers").forbidden(errors, detail);
         }
     }
-    let version = metadata.child("resourceVersion");
+    let version = metadata.field("resourceVersion");
     if version.is_empty() {
-        errors.push(Error::invalid(&version.path, 0, "must be specified for an update"));
+        version.invalid_value(errors, 0, "must be specified for an update");
     }
-    if metadata.int("generation") < old.int("generation") {
-        errors.push(Error::invalid(
-            &metadata.child("generation").path,
-            metadata.int("generation").unwrap_or_default(),
-            "must not be decremented",
-        ));
+    let generation = metadata.field("generation");
+    if generation.number() < old.int("generation") {
+        generation.invalid_value(errors, generation.int(), "must not be decremented");
     }
     for field in IMMUTABLE {
-        metadata.child(field).unchanged(old.at(field), errors);
+        metadata.field(field).unchanged(errors, old.at(field));
     }
 }
 
 fn validate_annotations(annotations: &Place, errors: &mut Errors) {
     let mut bytes = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
-        let wrong = name::qualified_name(&key.to_lowercase()).into_iter();
-        errors.extend(wrong.map(|message| Error::invalid(&annotations.path, key.as_str(), message)));
+    for (key, value) in annotations.value().as_object().into_iter().flatten() {
+        let wrong = name::qualified_name(&key.to_lowercase());
+        wrong.into_iter().for_each(|message| annotations.invalid_value(errors, key.as_str(), message));
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
     if bytes > ANNOTATIONS_MAX_BYTES {
-        errors.push(Error::too_long(&annotations.path, ANNOTATIONS_MAX_BYTES));
+        annotations.too_long(errors, ANNOTATIONS_MAX_BYTES);
     }
 }
 
 fn validate_owners(metadata: &Place, errors: &mut Errors) {
-    let owners = metadata.child("ownerReferences");
+    let owners = metadata.field("ownerReferences");
     let mut controller: Option<String> = None;
-    for owner in metadata.items("ownerReferences") {
+    for owner in metadata.field("ownerReferences").values() {
         // Kubernetes names the list and not the item.
-        let owner = Place::new(owner, &owners.path);
+        let owner = owners.with(owner);
         let not_empty = [("apiVersion", "version must not be empty"), ("kind", EMPTY), ("name", EMPTY), ("uid", EMPTY)];
         for (field, message) in not_empty {
-            let text = owner.text(field);
+            let text = owner.field(field).text();
             if text.is_empty() || (field == "apiVersion" && text.ends_with('/')) {
-                errors.push(Error::invalid(&owners.path.child(field), text, message));
+                owners.field(field).invalid_value(errors, text, message);
             }
         }
-        if owner.text("apiVersion") == "v1" && owner.text("kind") == "Event" {
-            errors.push(owner.invalid("/v1, Kind=Event is disallowed from being an owner"));
+        if owner.field("apiVersion").text() == "v1" && owner.field("kind").text() == "Event" {
+            owner.invalid(errors, "/v1, Kind=Event is disallowed from being an owner");
         }
-        if owner.flag("controller") {
-            let this = format!("{}/{}", owner.text("kind"), owner.text("name"));
+        if owner.field("controller").flag() {
+            let this = format!("{}/{}", owner.field("kind").text(), owner.field("name").text());
             match &controller {
                 None => controller = Some(this),
-                Some(first) => errors.push(owners.invalid(format!(
+                Some(first) => owners.invalid(errors, format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                ))),
+                )),
             }
         }
     }
@@ -141,13 +130,13 @@ fn validate_owners(metadata: &Place, errors: &mut Errors) {
 const EMPTY: &str = "must not be empty";
 
 fn validate_finalizers(metadata: &Place, errors: &mut Errors) {
-    let finalizers = metadata.child("finalizers");
-    for finalizer in metadata.items("finalizers") {
-        Place::new(finalizer, &finalizers.path).follows(name::qualified_name, errors);
+    let finalizers = metadata.field("finalizers");
+    for finalizer in metadata.field("finalizers").values() {
+        finalizers.with(finalizer).follows(errors, name::qualified_name);
     }
-    let has = |name: &str| metadata.items("finalizers").iter().any(|finalizer| finalizer == name);
+    let has = |name: &str| metadata.field("finalizers").values().iter().any(|finalizer| finalizer == name);
     if has(ORPHAN) && has(FOREGROUND) {
-        errors.push(finalizers.invalid(format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set")));
+        finalizers.invalid(errors, format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set"));
     }
 }
 
@@ -158,7 +147,7 @@ mod tests {
 
     fn messages(metadata: &Value, namespaced: bool, old: Option<&Value>) -> Vec<String> {
         let mut errors = Errors::new();
-        validate(metadata, namespaced, name::dns_label, old, &Path::new("metadata"), &mut errors);
+        validate(metadata, namespaced, name::dns_label, old, &mut errors);
         errors.iter().map(ToString::to_string).collect()
     }
 

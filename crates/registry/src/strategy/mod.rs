@@ -8,7 +8,6 @@
 pub mod address;
 pub mod admission_policy;
 pub mod api_service;
-pub mod at;
 pub mod autoscaler;
 pub mod binding;
 pub mod certificate;
@@ -45,6 +44,7 @@ pub mod replica_set;
 pub mod resource_name;
 pub mod resource_quota;
 pub mod resource_slice;
+pub mod rule;
 pub mod runtime_class;
 pub mod secret;
 pub mod service;
@@ -53,6 +53,7 @@ pub mod service_change;
 pub mod service_cidr;
 pub mod stateful_set;
 pub mod storage;
+pub mod value;
 pub mod volume;
 pub mod volume_claim;
 pub mod webhook;
@@ -84,6 +85,10 @@ pub struct Strategy {
     pub warn: Option<Warn>,
     /// How many seconds an object lives on once it is deleted, given what was asked for.
     pub grace: Option<fn(object: &Value, asked_seconds: Option<i64>) -> i64>,
+    /// Whether an object that is deleted has to stay, besides for its finalizers.
+    pub holds: Option<fn(object: &Value) -> bool>,
+    /// What else changes in an object that is deleted and has to stay.
+    pub mark_deleted: Option<fn(object: &mut Value)>,
     /// Whether `metadata.generation` counts the changes of what is neither metadata nor status.
     pub generation: bool,
     /// Whether it counts the changes of annotations too.
@@ -123,6 +128,8 @@ pub const PLAIN: Strategy = Strategy {
     parts: &[],
     warn: None,
     grace: None,
+    holds: None,
+    mark_deleted: None,
     generation: false,
     generation_of_annotations: false,
     created_with_status: false,

@@ -1,8 +1,9 @@
 //! Namespaces: a finalizer that holds them until they are empty, and a label with their name.
 
-use crate::strategy::place::{Place, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Part, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -11,6 +12,8 @@ pub const STRATEGY: Strategy = Strategy {
     prepare: Some(prepare),
     validate: Some(validate),
     validate_status: Some(validate_status),
+    holds: Some(|namespace| !namespace.at("spec").items("finalizers").is_empty()),
+    mark_deleted: Some(|namespace| namespace.object_or_new("status").set("phase", "Terminating")),
     parts: &[Part { name: "finalize", prepare: prepare_finalize, validate: validate_finalize }],
     ..PLAIN
 };
@@ -53,10 +56,10 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    for finalizer in spec.items("finalizers") {
+    let spec = Place::field_of(new, "spec");
+    for finalizer in spec.field("finalizers").values() {
         // Kubernetes names the list and not the item.
-        validate_finalizer(&Place::new(finalizer, &spec.child("finalizers").path), errors);
+        validate_finalizer(&spec.field("finalizers").with(finalizer), errors);
     }
 }
 
@@ -72,13 +75,16 @@ fn prepare_finalize(new: &mut Value, old: &Value) {
 }
 
 fn validate_finalize(new: &Value, _: &Value, errors: &mut Errors) {
-    Place::root(new).child("spec").list("finalizers").for_each(|finalizer| validate_finalizer(&finalizer, errors));
+    Place::field_of(new, "spec")
+        .field("finalizers")
+        .items()
+        .for_each(|finalizer| validate_finalizer(&finalizer, errors));
 }
 
 fn validate_finalizer(finalizer: &Place, errors: &mut Errors) {
-    finalizer.follows(name::qualified_name, errors);
-    if !finalizer.string().contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.string()) {
-        errors.push(finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"));
+    finalizer.follows(errors, name::qualified_name);
+    if !finalizer.text().contains('/') && !STANDARD_FINALIZERS.contains(&finalizer.text()) {
+        finalizer.invalid(errors, "name is neither a standard finalizer name nor is it fully qualified");
     }
 }
 
@@ -89,18 +95,18 @@ fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
         true => ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty"),
     };
     if phase != expected {
-        errors.push(Error::invalid(&object::field::Path::new("status").child("Phase"), phase, detail));
+        Place::field_of(new, "status").field("Phase").invalid_value(errors, phase, detail);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{filled, messages};
+    use crate::strategy::check::{filled, messages};
 
     #[test]
     fn a_new_namespace_is_active_held_and_labelled() {
-        let mut namespace = filled(&STRATEGY, "core.v1.Namespace", &json!({ "metadata": { "name": "a" } }));
+        let mut namespace = filled("core.v1.Namespace", &json!({ "metadata": { "name": "a" } }));
         prepare(&mut namespace, None);
         assert_eq!(namespace["metadata"]["labels"], json!({ NAME_LABEL: "a" }));
         assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
@@ -115,7 +121,7 @@ mod tests {
     fn finalizers_are_standard_or_have_a_domain() {
         let namespace = json!({ "spec": { "finalizers": ["kubernetes", "example.com/x", "mine"] } });
         assert_eq!(
-            messages(&STRATEGY, "core.v1.Namespace", &namespace, None),
+            messages("core.v1.Namespace", &namespace, None),
             [
                 "spec.finalizers: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified"
             ]

@@ -2,7 +2,7 @@
 
 use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, address, label_selector};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json};
 
 pub const STRATEGY: Strategy =
@@ -23,49 +23,55 @@ fn default(policy: &mut Value) {
     }
 }
 
-/// The blocks of addresses on the other side, wherever they stand.
-fn blocks<'a>(spec: &Place<'a>) -> Vec<Place<'a>> {
-    let rules = DIRECTIONS.iter().flat_map(|(direction, peers)| spec.list(direction).map(|rule| rule.list(peers)));
-    rules.flatten().map(|peer| peer.child("ipBlock")).filter(|block| !block.is_null()).collect()
+/// The subnets on the other side, wherever they stand: of each block the whole, then what is left out of it.
+fn each_subnet<'v>(spec: &Place<'v, '_>, mut visit: impl FnMut(&Place<'v, '_>)) {
+    for (direction, peers) in DIRECTIONS {
+        for rule in spec.field(direction).items() {
+            for peer in rule.field(peers).items().filter(|peer| peer.field("ipBlock").is_set()) {
+                let block = peer.field("ipBlock");
+                visit(&block.field("cidr"));
+                block.field("except").items().for_each(|part| visit(&part));
+            }
+        }
+    }
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    label_selector::validate(spec.at("podSelector"), &spec.child("podSelector").path, errors);
+    let spec = Place::field_of(new, "spec");
+    label_selector::validate(&spec.field("podSelector"), errors);
     // What was accepted once is accepted again.
-    let kept: Vec<&str> = old.map_or(Vec::new(), |old| {
-        let blocks = blocks(&Place::root(old).child("spec")).into_iter();
-        let texts = blocks.flat_map(|block| block.list("except").chain([block.child("cidr")]).collect::<Vec<_>>());
-        texts.map(|text| text.string()).collect()
-    });
+    let mut kept = Vec::new();
+    if let Some(old) = old {
+        each_subnet(&Place::field_of(old, "spec"), |subnet| kept.push(subnet.text()));
+    }
     for (direction, peers) in DIRECTIONS {
-        for rule in spec.list(direction) {
-            rule.list("ports").for_each(|port| validate_port(&port, errors));
-            rule.list(peers).for_each(|peer| validate_peer(&peer, &kept, errors));
+        for rule in spec.field(direction).items() {
+            rule.field("ports").items().for_each(|port| validate_port(&port, errors));
+            rule.field(peers).items().for_each(|peer| validate_peer(&peer, &kept, errors));
         }
     }
-    if spec.items("policyTypes").len() > 2 {
-        errors.push(spec.child("policyTypes").invalid("may not specify more than two policyTypes"));
+    if spec.field("policyTypes").values().len() > 2 {
+        spec.field("policyTypes").invalid(errors, "may not specify more than two policyTypes");
     } else {
-        spec.list("policyTypes").for_each(|kind| kind.one_of(&["Ingress", "Egress"], errors));
+        spec.field("policyTypes").items().for_each(|kind| kind.one_of(errors, &["Ingress", "Egress"]));
     }
 }
 
 fn validate_port(place: &Place, errors: &mut Errors) {
-    place.child("protocol").optional_one_of(&["TCP", "UDP", "SCTP"], errors);
-    let (port, end) = (place.child("port"), place.child("endPort"));
-    if !port.is_null() {
+    place.field("protocol").one_of_if_set(errors, &["TCP", "UDP", "SCTP"]);
+    let (port, end) = (place.field("port"), place.field("endPort"));
+    if port.is_set() {
         port.port_or_name(errors);
     }
-    if end.is_null() {
+    if !end.is_set() {
         return;
     }
-    match port.as_i64() {
-        None if port.is_null() => errors.push(end.invalid("may not be specified when `port` is not specified")),
-        None => errors.push(end.invalid("may not be specified when `port` is non-numeric")),
+    match port.number() {
+        None if !port.is_set() => end.invalid(errors, "may not be specified when `port` is not specified"),
+        None => end.invalid(errors, "may not be specified when `port` is non-numeric"),
         Some(number) => {
-            if end.as_i64() < Some(number) {
-                errors.push(Error::invalid(&end.path, number, "must be greater than or equal to `port`"));
+            if end.number() < Some(number) {
+                end.invalid_value(errors, number, "must be greater than or equal to `port`");
             }
             end.port(errors);
         }
@@ -73,57 +79,56 @@ fn validate_port(place: &Place, errors: &mut Errors) {
 }
 
 fn validate_peer(peer: &Place, kept: &[&str], errors: &mut Errors) {
-    let selectors = ["podSelector", "namespaceSelector"].map(|field| peer.child(field));
-    selectors.iter().for_each(|selector| label_selector::validate(selector.value, &selector.path, errors));
-    let selects = selectors.iter().any(|selector| !selector.is_null());
-    let block = peer.child("ipBlock");
-    match (selects, !block.is_null()) {
-        (false, false) => errors.push(Error::required(&peer.path, "must specify a peer")),
+    let selectors = ["podSelector", "namespaceSelector"].map(|field| peer.field(field));
+    selectors.iter().for_each(|selector| label_selector::validate(selector, errors));
+    let selects = selectors.iter().any(|selector| selector.is_set());
+    let block = peer.field("ipBlock");
+    match (selects, block.is_set()) {
+        (false, false) => peer.required(errors, "must specify a peer"),
         (_, false) => {}
         (selects, true) => {
             validate_block(&block, kept, errors);
             if selects {
-                errors.push(Error::forbidden(&peer.path, "may not specify both ipBlock and another peer"));
+                peer.forbidden(errors, "may not specify both ipBlock and another peer");
             }
         }
     }
 }
 
 fn validate_block(block: &Place, kept: &[&str], errors: &mut Errors) {
-    let whole = block.child("cidr");
-    if !whole.required("", errors) {
+    let whole = block.field("cidr");
+    if !whole.require(errors) {
         return;
     }
     let mut check = |subnet: &Place| {
-        if !kept.contains(&subnet.string()) {
-            subnet.follows(address::subnet, errors);
+        if !kept.contains(&subnet.text()) {
+            subnet.follows(errors, address::subnet);
         }
     };
     check(&whole);
-    block.list("except").for_each(|part| check(&part));
-    let Some((address, length)) = address::parse_subnet(whole.string()) else { return };
-    for part in block.list("except") {
-        if let Some((part_address, part_length)) = address::parse_subnet(part.string()) {
+    block.field("except").items().for_each(|part| check(&part));
+    let Some((address, length)) = address::parse_subnet(whole.text()) else { return };
+    for part in block.field("except").items() {
+        if let Some((part_address, part_length)) = address::parse_subnet(part.text()) {
             let same_family = address.is_ipv4() == part_address.is_ipv4();
             let inside = address::network(part_address, length) == address::network(address, length);
             if !(same_family && inside && part_length > length) {
-                errors.push(part.invalid("must be a strict subset of `cidr`"));
+                part.invalid(errors, "must be a strict subset of `cidr`");
             }
         }
     }
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let blocks = blocks(&Place::root(new).child("spec")).into_iter();
-    let subnets =
-        blocks.flat_map(|block| [block.child("cidr")].into_iter().chain(block.list("except")).collect::<Vec<_>>());
-    subnets.flat_map(|subnet| address::subnet_warnings(&subnet.path, subnet.string())).collect()
+    let mut warnings = Vec::new();
+    each_subnet(&Place::field_of(new, "spec"), |subnet| warnings.extend(address::subnet_warnings(subnet)));
+    warnings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_mistake_has_its_message, filled};
 
     fn policy() -> Value {
         json!({ "spec": { "podSelector": {}, "ingress": [{
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn directions_and_protocols_have_defaults() {
-        let filled = filled(&STRATEGY, "networking.v1.NetworkPolicy", &policy());
+        let filled = filled("networking.v1.NetworkPolicy", &policy());
         assert_eq!(filled["spec"]["policyTypes"], json!(["Ingress"]));
         assert_eq!(filled["spec"]["ingress"][0]["ports"][0]["protocol"], "TCP");
     }
@@ -141,7 +146,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "networking.v1.NetworkPolicy",
             &policy(),
             &[

@@ -1,6 +1,7 @@
 //! Nodes: taints, the subnets their pods live in, and what they have to give.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{PLAIN, Strategy, address, resource_name};
 use object::field::{Error, Errors};
 use object::{Edit, Value, View, json, name};
@@ -38,12 +39,11 @@ pub fn deprecated_label(key: &str) -> Option<&'static str> {
 
 /// Warnings of deprecated labels in a term of a node selector.
 pub fn selector_term_warnings(term: &Place) -> Vec<String> {
-    let expressions = term.list("matchExpressions").map(|expression| expression.child("key"));
-    expressions
-        .filter_map(|key| {
-            deprecated_label(key.string()).map(|message| format!("{}: {} is {message}", key.path, key.string()))
-        })
-        .collect()
+    let warning = |expression: Place| {
+        let key = expression.field("key");
+        deprecated_label(key.text()).map(|message| format!("{key}: {} is {message}", key.text()))
+    };
+    term.field("matchExpressions").items().filter_map(warning).collect()
 }
 
 /// The first subnet is also there by itself, for clients of old; either form fills the other.
@@ -74,7 +74,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_subnets(&spec, errors);
     match old {
         None => {
@@ -87,39 +87,39 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 
 fn validate_subnets(spec: &Place, errors: &mut Errors) {
     address::each_in(spec, "podCIDRs", None, address::subnet, errors);
-    let subnets = spec.items("podCIDRs");
+    let subnets = spec.field("podCIDRs").values();
     if subnets.len() > 1 && !address::is_dual_stack(subnets.iter().filter_map(Value::as_str)) {
-        errors.push(spec.child("podCIDRs").invalid("may specify no more than one CIDR for each IP family"));
+        spec.field("podCIDRs").invalid(errors, "may specify no more than one CIDR for each IP family");
     }
 }
 
 fn validate_taints(node: &Value, errors: &mut Errors) {
     // Kubernetes reports them as if they stood in the metadata.
-    let metadata = Place::new(node.at("spec"), &object::field::Path::new("metadata"));
+    let metadata = Place::named(node.at("spec"), "metadata");
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    for taint in metadata.list("taints") {
-        taint.child("key").follows(name::qualified_name, errors);
-        let value = taint.child("value");
-        match name::label_value(value.string()) {
+    for taint in metadata.field("taints").items() {
+        taint.field("key").follows(errors, name::qualified_name);
+        let value = taint.field("value");
+        match name::label_value(value.text()) {
             wrong if wrong.is_empty() => {}
-            wrong => errors.push(value.invalid(wrong.join(";"))),
+            wrong => value.invalid(errors, wrong.join(";")),
         }
-        taint.child("effect").required_one_of(&TAINT_EFFECTS, errors);
-        let identity = (taint.value.text("effect"), taint.value.text("key"));
+        taint.field("effect").require_one_of(errors, &TAINT_EFFECTS);
+        let identity = (taint.field("effect").text(), taint.field("key").text());
         if seen.contains(&identity) {
             let detail = "taints must be unique by key and effect pair".to_owned();
-            errors.push(Error { detail, ..Error::duplicate(&taint.path, taint.value.clone()) });
+            errors.push(Error { detail, ..Error::duplicate(&taint.to_path(), taint.value().clone()) });
         }
         seen.push(identity);
     }
 }
 
 fn validate_resources(node: &Value, errors: &mut Errors) {
-    let status = Place::root(node).child("status");
+    let status = Place::field_of(node, "status");
     for list in ["capacity", "allocatable"] {
-        for (name, amount) in status.child(list).value.as_object().into_iter().flatten() {
-            let path = status.child(list).path.child(name);
-            resource_name::validate_amount(name, &Place::new(amount, &path), errors);
+        let list = status.field(list);
+        for (name, _) in list.entries() {
+            resource_name::validate_amount(name, &list.field(name), errors);
         }
     }
 }
@@ -127,39 +127,39 @@ fn validate_resources(node: &Value, errors: &mut Errors) {
 fn validate_change(new: &Value, old: &Value, errors: &mut Errors) {
     validate_taints(new, errors);
     validate_resources(new, errors);
-    Place::root(new).child("status").unique("addresses", errors);
-    let (spec, before) = (Place::root(new).child("spec"), old.at("spec"));
+    Place::field_of(new, "status").field("addresses").unique(errors);
+    let (spec, before) = (Place::field_of(new, "spec"), old.at("spec"));
     let once = [
         ("podCIDRs", "node updates may not change podCIDR except from \"\" to valid"),
         ("providerID", "node updates may not change providerID except from \"\" to valid"),
     ];
     for (field, message) in once {
-        if !Place::root(before).child(field).is_empty() && !same(spec.at(field), before.at(field)) {
-            errors.push(Error::forbidden(&spec.child(field).path, message));
+        if !Place::object(before).field(field).is_empty() && !same(spec.field(field).value(), before.at(field)) {
+            spec.field(field).forbidden(errors, message);
         }
     }
-    if spec.text("externalID") != before.text("externalID") {
-        errors.push(Error::forbidden(&spec.child("externalID").path, "may not be updated"));
+    if spec.field("externalID").text() != before.text("externalID") {
+        spec.field("externalID").forbidden(errors, "may not be updated");
     }
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     let mut warnings = Vec::new();
-    if spec.has("configSource") {
+    if spec.field("configSource").is_set() {
         warnings.push("spec.configSource: the feature is removed".to_owned());
     }
-    if !spec.text("externalID").is_empty() {
+    if !spec.field("externalID").text().is_empty() {
         warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
     }
-    warnings.extend(spec.list("podCIDRs").flat_map(|item| address::subnet_warnings(&item.path, item.string())));
+    warnings.extend(spec.field("podCIDRs").items().flat_map(|item| address::subnet_warnings(&item)));
     warnings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled};
 
     fn node() -> Value {
         json!({
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn either_form_of_the_subnets_fills_the_other() {
-        let node = filled(&STRATEGY, "core.v1.Node", &node());
+        let node = filled("core.v1.Node", &node());
         assert_eq!(node["spec"]["podCIDRs"], json!(["10.0.0.0/24"]));
         assert_eq!(node["status"]["allocatable"], node["status"]["capacity"]);
     }
@@ -178,7 +178,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.Node",
             &node(),
             &[
@@ -219,7 +218,6 @@ mod tests {
     #[test]
     fn what_was_assigned_once_stays() {
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.Node",
             &node(),
             &[

@@ -1,336 +1,210 @@
-//! A value of an object together with the way to it, and the checks that most rules are made of.
+//! A place in an object: a value, and the way to it.
 //!
-//! A check looks at the place it is called on and adds what is wrong there. It reads as the rules of Kubernetes do:
-//! an empty string, list or map is the same as none.
+//! Rules walk an object by places. A place is a chain of borrowed steps, so walking costs nothing; the path is written
+//! out only for an error. What is wrong somewhere is said by the place itself; the checks that many rules share are in
+//! [`super::rule`].
+//!
+//! A place borrows the one it was reached from, so a rule that goes on from a place gives it a name first.
 
+use crate::strategy::value;
 use object::field::{Error, Errors, Path};
-use object::{Edit, Quantity, Value, View};
-use std::ops::Deref;
+use object::{Value, View};
+use std::fmt::{self, Write};
 
-pub const IMMUTABLE: &str = "field is immutable";
-const NEGATIVE: &str = "must be greater than or equal to 0";
-
-/// What is wrong with a text.
-pub type Rule = fn(&str) -> Vec<String>;
-
-#[derive(Clone, Debug)]
-pub struct Place<'a> {
-    pub value: &'a Value,
-    pub path: Path,
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'v, 'p> {
+    value: &'v Value,
+    parent: Option<&'p Place<'v, 'p>>,
+    step: Step<'v>,
 }
 
-impl Deref for Place<'_> {
-    type Target = Value;
+#[derive(Clone, Copy, Debug)]
+enum Step<'v> {
+    /// The object itself.
+    Root,
+    Field(&'v str),
+    Fields(&'v [&'v str]),
+    Index(usize),
+    Key(&'v str),
+}
 
-    fn deref(&self) -> &Value {
-        self.value
+const NOTHING: &Value = &Value::Null;
+
+/// The beginning of a walk.
+impl<'v> Place<'v, '_> {
+    pub fn object(object: &'v Value) -> Self {
+        Place { value: object, parent: None, step: Step::Root }
+    }
+
+    /// A field of the object itself.
+    pub fn field_of(object: &'v Value, name: &'v str) -> Self {
+        Place::named(object.at(name), name)
+    }
+
+    /// A value that messages know by this path, wherever it is.
+    pub fn named(value: &'v Value, path: &'v str) -> Self {
+        Place { value, parent: None, step: Step::Field(path) }
     }
 }
 
-impl<'a> Place<'a> {
-    pub fn root(value: &'a Value) -> Self {
-        Place { value, path: Path::default() }
-    }
-
-    pub fn new(value: &'a Value, path: &Path) -> Self {
-        Place { value, path: path.clone() }
-    }
-
-    pub fn child(&self, field: &str) -> Place<'a> {
-        Place { value: self.value.at(field), path: self.path.child(field) }
+/// Steps. A place that is not there is as good as any other: it has no value.
+impl<'v, 'p> Place<'v, 'p> {
+    pub fn field<'a>(&'a self, name: &'v str) -> Place<'v, 'a> {
+        self.step(self.value.at(name), Step::Field(name))
     }
 
     /// A field of fields.
-    pub fn descend(&self, fields: &[&str]) -> Place<'a> {
-        fields.iter().fold(self.clone(), |place, field| place.child(field))
+    pub fn descend<'a>(&'a self, names: &'v [&'v str]) -> Place<'v, 'a> {
+        self.step(self.value.path(names), Step::Fields(names))
     }
 
-    /// The entry of a map, whether it is there or not.
-    pub fn key(&self, key: &str) -> Place<'a> {
-        Place { value: self.value.at(key), path: self.path.key(key) }
+    /// One item of a list.
+    pub fn item<'a>(&'a self, index: usize) -> Place<'v, 'a> {
+        self.step(self.value.get(index).unwrap_or(NOTHING), Step::Index(index))
     }
 
-    /// The items of a list field.
-    pub fn list(&self, field: &str) -> impl Iterator<Item = Place<'a>> + use<'a> {
-        let list = self.child(field);
-        let items = list.value.as_array().map_or(&[][..], Vec::as_slice);
-        items.iter().enumerate().map(move |(index, value)| Place { value, path: list.path.index(index) })
+    /// One entry of a map.
+    pub fn key<'a>(&'a self, key: &'v str) -> Place<'v, 'a> {
+        self.step(self.value.at(key), Step::Key(key))
     }
 
-    /// The entries of a map field.
-    pub fn map(&self, field: &str) -> impl Iterator<Item = (&'a str, Place<'a>)> + use<'a> {
-        let map = self.child(field);
-        let entries = map.value.as_object().into_iter().flatten();
-        entries.map(move |(key, value)| (key.as_str(), Place { value, path: map.path.key(key) }))
+    /// The items of a list, each with its index.
+    pub fn items<'a>(&'a self) -> impl DoubleEndedIterator<Item = Place<'v, 'a>> + ExactSizeIterator {
+        self.values().iter().enumerate().map(move |(index, value)| self.step(value, Step::Index(index)))
     }
 
-    /// The text that stands here, or the empty one.
-    pub fn string(&self) -> &'a str {
+    /// The entries of a map, each with its key.
+    pub fn entries<'a>(&'a self) -> impl Iterator<Item = (&'v str, Place<'v, 'a>)> {
+        let entries = self.value.as_object().into_iter().flatten();
+        entries.map(move |(key, value)| (key.as_str(), self.step(value, Step::Key(key))))
+    }
+
+    /// The same place with another value, where a message names a place that the value is not at.
+    pub fn with(&self, value: &'v Value) -> Place<'v, 'p> {
+        Place { value, ..*self }
+    }
+
+    fn step<'a>(&'a self, value: &'v Value, step: Step<'v>) -> Place<'v, 'a> {
+        Place { value, parent: Some(self), step }
+    }
+}
+
+/// What is here.
+impl<'v> Place<'v, '_> {
+    pub fn value(&self) -> &'v Value {
+        self.value
+    }
+
+    /// A text, or the empty one.
+    pub fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
+    /// A number, or zero.
+    pub fn int(&self) -> i64 {
+        self.number().unwrap_or_default()
+    }
+
+    pub fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// A boolean, or false.
+    pub fn flag(&self) -> bool {
+        self.value.as_bool().unwrap_or_default()
+    }
+
+    /// The items of a list as they are, or none.
+    pub fn values(&self) -> &'v [Value] {
+        self.value.as_array().map_or(&[], Vec::as_slice)
+    }
+
+    pub fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether there is nothing here, or nothing in it: no text, no items, no entries.
     pub fn is_empty(&self) -> bool {
-        is_empty(self.value)
-    }
-
-    pub fn invalid(&self, detail: impl Into<String>) -> Error {
-        Error::invalid(&self.path, self.value.clone(), detail)
+        value::is_empty(self.value)
     }
 }
 
-/// Checks. Each adds what is wrong and says no more.
-impl Place<'_> {
-    /// Something has to stand here. Returns whether it does.
-    pub fn required(&self, detail: &str, errors: &mut Errors) -> bool {
-        if self.is_empty() {
-            errors.push(Error::required(&self.path, detail));
+impl fmt::Display for Place<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parent = self.parent.filter(|parent| !matches!(parent.step, Step::Root));
+        if let Some(parent) = parent {
+            parent.fmt(f)?;
         }
-        !self.is_empty()
-    }
-
-    /// Nothing may stand here.
-    pub fn forbidden(&self, detail: &str, errors: &mut Errors) {
-        if !self.is_empty() {
-            errors.push(Error::forbidden(&self.path, detail));
-        }
-    }
-
-    /// One of these words, and the empty one is none of them.
-    pub fn one_of(&self, supported: &[&str], errors: &mut Errors) {
-        if !supported.contains(&self.string()) {
-            errors.push(Error::not_supported(&self.path, self.string(), supported));
-        }
-    }
-
-    pub fn required_one_of(&self, supported: &[&str], errors: &mut Errors) {
-        if self.required("", errors) {
-            self.one_of(supported, errors);
-        }
-    }
-
-    pub fn optional_one_of(&self, supported: &[&str], errors: &mut Errors) {
-        if !self.is_null() {
-            self.one_of(supported, errors);
-        }
-    }
-
-    pub fn follows(&self, rule: Rule, errors: &mut Errors) {
-        errors.extend(rule(self.string()).into_iter().map(|message| self.invalid(message)));
-    }
-
-    pub fn required_follows(&self, rule: Rule, errors: &mut Errors) {
-        if self.required("", errors) {
-            self.follows(rule, errors);
-        }
-    }
-
-    pub fn optional_follows(&self, rule: Rule, errors: &mut Errors) {
-        if !self.is_empty() {
-            self.follows(rule, errors);
-        }
-    }
-
-    pub fn unchanged(&self, old: &Value, errors: &mut Errors) {
-        if !same(self.value, old) {
-            errors.push(self.invalid(IMMUTABLE));
-        }
-    }
-
-    pub fn non_negative(&self, errors: &mut Errors) {
-        if self.as_i64().is_some_and(|number| number < 0) {
-            errors.push(self.invalid(NEGATIVE));
-        }
-    }
-
-    /// Greater than zero, if there is a number at all.
-    pub fn positive(&self, errors: &mut Errors) {
-        if self.as_i64().is_some_and(|number| number <= 0) {
-            errors.push(self.invalid("must be greater than 0"));
-        }
-    }
-
-    pub fn within(&self, low: i64, high: i64, errors: &mut Errors) {
-        if !(low..=high).contains(&self.as_i64().unwrap_or_default()) {
-            errors.push(Error::invalid(
-                &self.path,
-                self.as_i64().unwrap_or_default(),
-                format!("must be between {low} and {high}, inclusive"),
-            ));
-        }
-    }
-
-    /// The number of a port; none counts as 0, which is no port.
-    pub fn port(&self, errors: &mut Errors) {
-        self.within(1, 65535, errors);
-    }
-
-    pub fn port_or_name(&self, errors: &mut Errors) {
-        if self.is_string() {
-            self.follows(object::name::port_name, errors);
-        } else {
-            self.port(errors);
-        }
-    }
-
-    /// The names and values of labels.
-    pub fn labels(&self, errors: &mut Errors) {
-        for (key, value) in self.as_object().into_iter().flatten() {
-            let wrong = object::name::qualified_name(key).into_iter();
-            errors.extend(wrong.map(|message| Error::invalid(&self.path, key.as_str(), message)));
-            Place::new(value, &self.path).follows(object::name::label_value, errors);
-        }
-    }
-
-    /// No item of the list field may be there twice.
-    pub fn unique(&self, field: &str, errors: &mut Errors) {
-        let mut seen: Vec<&Value> = Vec::new();
-        for item in self.list(field) {
-            if seen.contains(&item.value) {
-                errors.push(Error::duplicate(&item.path, item.value.clone()));
+        let name = |f: &mut fmt::Formatter<'_>, name: &str, is_first: bool| {
+            if !is_first {
+                f.write_char('.')?;
             }
-            seen.push(item.value);
-        }
-    }
-
-    /// No two items of the list field may have the same text in `key`.
-    pub fn unique_by(&self, field: &str, key: &str, errors: &mut Errors) {
-        let mut seen: Vec<&str> = Vec::new();
-        for item in self.list(field) {
-            let name = item.child(key);
-            if !name.is_empty() && seen.contains(&name.string()) {
-                errors.push(Error::duplicate(&name.path, name.string()));
+            f.write_str(name)
+        };
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Field(field) => name(f, field, parent.is_none()),
+            Step::Fields(fields) => {
+                let mut fields = fields.iter().enumerate();
+                fields.try_for_each(|(index, field)| name(f, field, parent.is_none() && index == 0))
             }
-            seen.push(name.string());
-        }
-    }
-
-    /// At most so many items.
-    pub fn at_most(&self, max: usize, errors: &mut Errors) {
-        let length = self.as_array().map_or(0, Vec::len);
-        if length > max {
-            errors.push(Error::too_many(&self.path, length, max));
-        }
-    }
-
-    pub fn shorter_than(&self, max_bytes: usize, errors: &mut Errors) {
-        if self.string().len() > max_bytes {
-            errors.push(Error::too_long(&self.path, max_bytes));
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
         }
     }
 }
 
-/// Nothing, or nothing in it.
-pub fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// Whether two values mean the same: fields that are empty count as absent.
-pub fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Object(left), Value::Object(right)) => {
-            left.iter().all(|(field, value)| same(value, right.at(field)))
-                && right.iter().all(|(field, value)| left.contains_key(field) || is_empty(value))
-        }
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (left, right) => left == right || (is_empty(left) && is_empty(right)),
-    }
-}
-
-/// Sets a field that is absent or empty.
-pub fn set_if_empty(value: &mut Value, field: &str, default: impl Into<Value>) {
-    if is_empty(value.at(field)) {
-        value.set(field, default);
-    }
-}
-
-/// An amount that has been read and written by the schema, so it can be read again; anything else counts as zero.
-pub fn quantity(value: &Value) -> Quantity {
-    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-    use crate::strategy::Strategy;
-
-    /// The messages of a kind's rules, with its defaults and the schema's applied as they are in a request.
-    pub(crate) fn messages(strategy: &Strategy, kind: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
-        let (new, old) = (filled(strategy, kind, new), old.map(|old| filled(strategy, kind, old)));
-        let mut errors = Errors::new();
-        if let Some(validate) = strategy.validate {
-            validate(&new, old.as_ref(), &mut errors);
-        }
-        errors.iter().map(ToString::to_string).collect()
+/// What is wrong here.
+impl Place<'_, '_> {
+    pub fn required(&self, errors: &mut Errors, detail: impl Into<String>) {
+        errors.push(Error::required(&self.to_path(), detail));
     }
 
-    pub(crate) fn filled(strategy: &Strategy, kind: &str, value: &Value) -> Value {
-        let schema = schema::builtin();
-        let node = schema.named(kind).unwrap_or_else(|| panic!("there is no type {kind}"));
-        let mut value = value.clone();
-        let unknown = schema::conform(schema, node, &mut value).unwrap();
-        assert!(unknown.is_empty(), "{kind} has no {unknown:?}");
-        schema::fill(schema, node, &mut value);
-        if let Some(default) = strategy.default {
-            default(&mut value);
-            let once = value.clone();
-            default(&mut value);
-            assert_eq!(value, once, "defaults change what they have set");
-        }
-        value
+    pub fn invalid(&self, errors: &mut Errors, detail: impl Into<String>) {
+        self.invalid_value(errors, self.value.clone(), detail);
     }
 
-    /// A value with one field changed: `with(&pod, "spec.nodeName", json!("a"))`.
-    pub(crate) fn with(value: &Value, path: &str, field: Value) -> Value {
-        let mut changed = value.clone();
-        let pointer = format!("/{}", path.replace('.', "/"));
-        match pointer.rsplit_once('/') {
-            Some((parent, name)) => {
-                let parent = changed.pointer_mut(parent).unwrap_or_else(|| panic!("there is no {parent}"));
-                match (parent, name.parse::<usize>()) {
-                    (Value::Array(items), Ok(index)) if index < items.len() => items[index] = field,
-                    (Value::Array(items), _) => items.push(field),
-                    (parent, _) => parent[name] = field,
-                }
-            }
-            None => changed = field,
-        }
-        changed
+    /// For messages that show another value than the one that is here.
+    pub fn invalid_value(&self, errors: &mut Errors, value: impl Into<Value>, detail: impl Into<String>) {
+        errors.push(Error::invalid(&self.to_path(), value, detail));
     }
 
-    /// Checks that changing one field of a good object gives exactly these messages.
-    pub(crate) fn each_mistake_has_its_message(
-        strategy: &Strategy,
-        kind: &str,
-        good: &Value,
-        cases: &[(&str, Value, &[&str])],
-    ) {
-        assert_eq!(messages(strategy, kind, good, None), [""; 0], "the good one");
-        for (path, value, expected) in cases {
-            let bad = with(good, path, value.clone());
-            assert_eq!(messages(strategy, kind, &bad, None), *expected, "{path} = {value}");
-        }
+    /// For messages that show no value.
+    pub fn invalid_whole(&self, errors: &mut Errors, detail: impl Into<String>) {
+        errors.push(Error::invalid_whole(&self.to_path(), detail));
     }
 
-    /// Checks that changing one field of an object that is there gives exactly these messages.
-    pub(crate) fn each_change_has_its_message(
-        strategy: &Strategy,
-        kind: &str,
-        old: &Value,
-        cases: &[(&str, Value, &[&str])],
-    ) {
-        assert_eq!(messages(strategy, kind, old, Some(old)), [""; 0], "no change");
-        for (path, value, expected) in cases {
-            let new = with(old, path, value.clone());
-            assert_eq!(messages(strategy, kind, &new, Some(old)), *expected, "{path} = {value}");
-        }
+    pub fn forbidden(&self, errors: &mut Errors, detail: impl Into<String>) {
+        errors.push(Error::forbidden(&self.to_path(), detail));
+    }
+
+    pub fn duplicate(&self, errors: &mut Errors, value: impl Into<Value>) {
+        errors.push(Error::duplicate(&self.to_path(), value));
+    }
+
+    pub fn not_found(&self, errors: &mut Errors, value: impl Into<Value>) {
+        errors.push(Error::not_found(&self.to_path(), value));
+    }
+
+    pub fn not_supported(&self, errors: &mut Errors, supported: &[&str]) {
+        self.not_supported_value(errors, self.value.clone(), supported);
+    }
+
+    pub fn not_supported_value(&self, errors: &mut Errors, value: impl Into<Value>, supported: &[&str]) {
+        errors.push(Error::not_supported(&self.to_path(), value, supported));
+    }
+
+    pub fn too_long(&self, errors: &mut Errors, max_bytes: usize) {
+        errors.push(Error::too_long(&self.to_path(), max_bytes));
+    }
+
+    pub fn too_many(&self, errors: &mut Errors, actual: usize, max: usize) {
+        errors.push(Error::too_many(&self.to_path(), actual, max));
+    }
+
+    /// The way here, written out.
+    pub fn to_path(&self) -> Path {
+        Path::new(&self.to_string())
     }
 }
 
@@ -340,29 +214,19 @@ mod tests {
     use object::json;
 
     #[test]
-    fn what_is_empty_is_the_same_as_what_is_absent() {
-        let (full, sparse) = (json!({ "a": 1, "b": "", "c": [], "d": { "e": null } }), json!({ "a": 1, "d": {} }));
-        assert!(same(&full, &sparse) && same(&sparse, &full));
-        assert!(!same(&json!({ "a": 1 }), &json!({})) && !same(&json!({}), &json!({ "a": 0 })));
-        assert!(!same(&json!([1]), &json!([1, 2])));
-    }
-
-    #[test]
-    fn places_know_the_way_to_themselves() {
-        let object = json!({ "spec": { "ports": [{ "port": 0 }], "selector": { "a": "b" } } });
-        let spec = Place::root(&object).child("spec");
-        let mut errors = Errors::new();
-        spec.list("ports").for_each(|port| port.child("port").port(&mut errors));
-        spec.child("type").required("", &mut errors);
-        spec.map("selector").for_each(|(_, value)| value.one_of(&["c"], &mut errors));
-        let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            messages,
-            [
-                "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
-                "spec.type: Required value",
-                "spec.selector[a]: Unsupported value: \"b\": supported values: \"c\"",
-            ]
-        );
+    fn a_place_knows_its_path() {
+        let object = json!({ "spec": { "list": [{ "name": "a" }], "map": { "k/x": 1 } } });
+        let root = Place::object(&object);
+        let spec = root.field("spec");
+        let list = spec.field("list");
+        let item = list.items().next().unwrap();
+        assert_eq!(item.field("name").to_string(), "spec.list[0].name");
+        assert_eq!(item.field("name").text(), "a");
+        assert_eq!(list.item(7).field("name").to_string(), "spec.list[7].name");
+        assert_eq!(root.descend(&["spec", "map"]).key("k/x").to_path(), Path::new("spec.map[k/x]"));
+        assert_eq!(Place::field_of(&object, "spec").descend(&["map", "k/x"]).int(), 1);
+        assert_eq!(Place::named(&object, "spec.template").field("spec").to_string(), "spec.template.spec");
+        assert_eq!(list.with(&object).field("spec").field("list").to_string(), "spec.list.spec.list");
+        assert!(spec.field("absent").field("more").is_empty());
     }
 }

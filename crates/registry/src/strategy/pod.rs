@@ -34,14 +34,15 @@ mod windows;
 pub use default::{default_spec, default_template};
 pub use resources::qos_class;
 
+pub(in crate::strategy) use affinity::validate_tolerations;
 pub(in crate::strategy) use default::claim_spec;
 pub(in crate::strategy) use prepare::drop_disabled;
-pub(in crate::strategy) use spec::validate_template as validate_template_at;
+pub(in crate::strategy) use spec::validate_template;
 pub(in crate::strategy) use warn::template as warn_template;
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Part, Strategy};
-use object::field::{Errors, Path};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -85,11 +86,6 @@ fn grace(pod: &Value, asked_seconds: Option<i64>) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Everything that is wrong with a template of a pod at `path`.
-pub fn validate_template(template: &Value, path: &Path, errors: &mut Errors) {
-    spec::validate_template(&At::from(template, path), errors);
-}
-
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     validate_object(new, errors);
     match old {
@@ -128,7 +124,7 @@ pub fn validate_resize(new: &Value, old: &Value, errors: &mut Errors) {
 
 /// What must hold of a pod at all times.
 fn validate_object(pod: &Value, errors: &mut Errors) {
-    let object = At::object(pod);
+    let object = Place::object(pod);
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     annotations::validate(&metadata.field("annotations"), spec.value(), errors);
     let owner = volume::Owner { name: metadata.field("name").text(), is_pod: true };
@@ -149,7 +145,7 @@ fn validate_object(pod: &Value, errors: &mut Errors) {
 }
 
 fn validate_create(pod: &Value, errors: &mut Errors) {
-    let object = At::object(pod);
+    let object = Place::object(pod);
     let spec = object.field("spec");
     if !spec.field("ephemeralContainers").is_empty() {
         spec.field("ephemeralContainers").forbidden(errors, "cannot be set on create");

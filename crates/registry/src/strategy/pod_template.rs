@@ -1,6 +1,6 @@
 //! Pod templates that stand by themselves, and the revisions that workloads keep of theirs.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, pod, workload};
 use object::field::Errors;
 use object::{Edit, Value, View};
@@ -23,24 +23,24 @@ fn default(object: &mut Value) {
 }
 
 fn validate(new: &Value, _: Option<&Value>, errors: &mut Errors) {
-    pod::validate_template_at(&At::object(new).field("template"), errors);
+    pod::validate_template(&Place::object(new).field("template"), errors);
 }
 
 fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.is_none_or(|old| old.at("template") != new.at("template")) {
-        pod::warn_template(&At::object(new).field("template"), &mut warnings);
+        pod::warn_template(&Place::object(new).field("template"), &mut warnings);
     }
     warnings
 }
 
 /// A revision says what a template was at a time, so it does not change.
 fn validate_revision(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     object.field("revision").not_negative(errors);
     let data = object.field("data");
     match old {
-        Some(old) => data.immutable(errors, old.at("data")),
+        Some(old) => data.unchanged(errors, old.at("data")),
         None if !data.is_set() => data.required(errors, "data is mandatory"),
         None if !data.value().is_object() => data.required(errors, "data must be a valid JSON object"),
         None => {}

@@ -2,7 +2,7 @@
 
 use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy =
@@ -26,29 +26,29 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = Place::root(new);
-    let (value, policy) = (class.child("value"), class.child("preemptionPolicy"));
+    let class = Place::object(new);
+    let (value, policy) = (class.field("value"), class.field("preemptionPolicy"));
     if let Some(old) = old {
-        if value.as_i64().unwrap_or_default() != old.int("value").unwrap_or_default() {
-            errors.push(Error::forbidden(&value.path, "may not be changed in an update."));
+        if value.int() != old.int("value").unwrap_or_default() {
+            value.forbidden(errors, "may not be changed in an update.");
         }
-        policy.unchanged(old.at("preemptionPolicy"), errors);
+        policy.unchanged(errors, old.at("preemptionPolicy"));
         return;
     }
     let name = class.descend(&["metadata", "name"]);
-    if name.string().starts_with(SYSTEM_PREFIX) {
-        if let Some(problem) = not_the_system_class(new, name.string()) {
+    if name.text().starts_with(SYSTEM_PREFIX) {
+        if let Some(problem) = not_the_system_class(new, name.text()) {
             let detail = format!(
                 "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
             );
-            errors.push(Error::forbidden(&name.path, detail));
+            name.forbidden(errors, detail);
         }
-    } else if value.as_i64().unwrap_or_default() > HIGHEST {
+    } else if value.int() > HIGHEST {
         let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
-        errors.push(Error::forbidden(&value.path, detail));
+        value.forbidden(errors, detail);
     }
-    if !policy.is_null() {
-        policy.required_one_of(&["PreemptLowerPriority", "Never"], errors);
+    if policy.is_set() {
+        policy.require_one_of(errors, &["PreemptLowerPriority", "Never"]);
     }
 }
 
@@ -67,15 +67,14 @@ fn not_the_system_class(class: &Value, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
     fn users_stay_below_the_system() {
         let good = json!({ "metadata": { "name": "high" }, "value": 1000 });
         each_mistake_has_its_message(
-            &STRATEGY,
             "scheduling.v1.PriorityClass",
             &good,
             &[
@@ -102,7 +101,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &STRATEGY,
             "scheduling.v1.PriorityClass",
             &good,
             &[

@@ -1,6 +1,7 @@
 //! Roles and their bindings.
 
-use crate::strategy::place::{Place, same, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::{same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, label_selector};
 use object::field::Errors;
 use object::{Edit, Value, View, name};
@@ -24,33 +25,33 @@ pub const CLUSTER_ROLE_BINDING: Strategy = Strategy {
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 fn validate_rules(role: &Value, namespaced: bool, errors: &mut Errors) {
-    Place::root(role).list("rules").for_each(|rule| validate_rule(&rule, namespaced, errors));
+    Place::field_of(role, "rules").items().for_each(|rule| validate_rule(&rule, namespaced, errors));
 }
 
 fn validate_rule(rule: &Place, namespaced: bool, errors: &mut Errors) {
-    rule.child("verbs").required("verbs must contain at least one value", errors);
-    let urls = rule.child("nonResourceURLs");
+    rule.field("verbs").require_because(errors, "verbs must contain at least one value");
+    let urls = rule.field("nonResourceURLs");
     if urls.is_empty() {
-        rule.child("apiGroups").required("resource rules must supply at least one api group", errors);
-        rule.child("resources").required("resource rules must supply at least one resource", errors);
+        rule.field("apiGroups").require_because(errors, "resource rules must supply at least one api group");
+        rule.field("resources").require_because(errors, "resource rules must supply at least one resource");
         return;
     }
     if namespaced {
-        errors.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
+        urls.invalid(errors, "namespaced rules cannot apply to non-resource URLs");
     }
-    if ["apiGroups", "resources", "resourceNames"].iter().any(|field| !rule.items(field).is_empty()) {
-        errors.push(urls.invalid("rules cannot apply to both regular resources and non-resource URLs"));
+    if ["apiGroups", "resources", "resourceNames"].iter().any(|field| !rule.field(field).is_empty()) {
+        urls.invalid(errors, "rules cannot apply to both regular resources and non-resource URLs");
     }
 }
 
 fn validate_cluster_role(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
     validate_rules(new, false, errors);
-    let aggregation = Place::root(new).child("aggregationRule");
-    if !aggregation.is_null() {
+    let aggregation = Place::field_of(new, "aggregationRule");
+    if aggregation.is_set() {
         let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        aggregation.child("clusterRoleSelectors").required(detail, errors);
-        for selector in aggregation.list("clusterRoleSelectors") {
-            label_selector::validate(selector.value, &selector.path, errors);
+        aggregation.field("clusterRoleSelectors").require_because(errors, detail);
+        for selector in aggregation.field("clusterRoleSelectors").items() {
+            label_selector::validate(&selector, errors);
         }
     }
 }
@@ -65,44 +66,43 @@ fn default_binding(binding: &mut Value) {
 }
 
 fn validate_binding(new: &Value, old: Option<&Value>, namespaced: bool, errors: &mut Errors) {
-    let binding = Place::root(new);
-    let role = binding.child("roleRef");
-    role.child("apiGroup").one_of(&[GROUP], errors);
-    role.child("kind").one_of(if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] }, errors);
-    role.child("name").required_follows(name::path_segment, errors);
-    binding.list("subjects").for_each(|subject| validate_subject(&subject, namespaced, errors));
-    if old.is_some_and(|old| !same(role.value, old.at("roleRef"))) {
-        errors.push(role.invalid("cannot change roleRef"));
+    let binding = Place::object(new);
+    let role = binding.field("roleRef");
+    role.field("apiGroup").one_of(errors, &[GROUP]);
+    role.field("kind").one_of(errors, if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] });
+    role.field("name").require_follows(errors, name::path_segment);
+    binding.field("subjects").items().for_each(|subject| validate_subject(&subject, namespaced, errors));
+    if old.is_some_and(|old| !same(role.value(), old.at("roleRef"))) {
+        role.invalid(errors, "cannot change roleRef");
     }
 }
 
 fn validate_subject(subject: &Place, namespaced: bool, errors: &mut Errors) {
-    let name = subject.child("name");
-    name.required("", errors);
-    match subject.text("kind") {
+    let name = subject.field("name");
+    name.require(errors);
+    match subject.field("kind").text() {
         "ServiceAccount" => {
-            name.optional_follows(name::dns_subdomain, errors);
-            subject.child("apiGroup").one_of(&[""], errors);
+            name.follows_if_set(errors, name::dns_subdomain);
+            subject.field("apiGroup").one_of(errors, &[""]);
             if !namespaced {
-                subject.child("namespace").required("", errors);
+                subject.field("namespace").require(errors);
             }
         }
-        "User" | "Group" => subject.child("apiGroup").one_of(&[GROUP], errors),
-        _ => subject.child("kind").one_of(&["ServiceAccount", "User", "Group"], errors),
+        "User" | "Group" => subject.field("apiGroup").one_of(errors, &[GROUP]),
+        _ => subject.field("kind").one_of(errors, &["ServiceAccount", "User", "Group"]),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
     fn rules_name_verbs_and_either_resources_or_urls() {
         let good = json!({ "rules": [{ "verbs": ["get"], "apiGroups": [""], "resources": ["pods"] }] });
         each_mistake_has_its_message(
-            &ROLE,
             "rbac.v1.Role",
             &good,
             &[
@@ -125,7 +125,6 @@ mod tests {
             ],
         );
         each_mistake_has_its_message(
-            &CLUSTER_ROLE,
             "rbac.v1.ClusterRole",
             &good,
             &[
@@ -149,7 +148,6 @@ mod tests {
             "subjects": [{ "kind": "User", "name": "jane" }, { "kind": "ServiceAccount", "name": "b" }],
         });
         each_mistake_has_its_message(
-            &ROLE_BINDING,
             "rbac.v1.RoleBinding",
             &good,
             &[
@@ -174,7 +172,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &ROLE_BINDING,
             "rbac.v1.RoleBinding",
             &good,
             &[(
@@ -191,7 +188,6 @@ mod tests {
             "subjects": [{ "kind": "ServiceAccount", "name": "b", "namespace": "c" }],
         });
         each_mistake_has_its_message(
-            &CLUSTER_ROLE_BINDING,
             "rbac.v1.ClusterRoleBinding",
             &everywhere,
             &[

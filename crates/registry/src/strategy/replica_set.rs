@@ -1,7 +1,7 @@
 //! Replica sets, and replication controllers, which are the same with a simpler selector.
 
-use crate::strategy::at::At;
 use crate::strategy::deployment::WORDS;
+use crate::strategy::place::Place;
 use crate::strategy::workload::{self, MISMATCH, Words};
 use crate::strategy::{PLAIN, Strategy, pod};
 use object::field::Errors;
@@ -43,21 +43,21 @@ fn default_controller(object: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     spec.field("replicas").not_negative(errors);
     spec.field("minReadySeconds").not_negative(errors);
     workload::validate_selector(&spec, &WORDS, errors);
     workload::validate_template(&spec.field("template"), &WORDS, errors);
     if let Some(old) = old {
-        spec.field("selector").immutable(errors, old.at("spec").at("selector"));
+        spec.field("selector").unchanged(errors, old.at("spec").at("selector"));
     }
 }
 
 fn validate_controller(new: &Value, _: Option<&Value>, errors: &mut Errors) {
     const CONTROLLER: Words =
         Words { empty_selector: "", deadline: "activeDeadlineSeconds in ReplicationController is not Supported" };
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     spec.field("minReadySeconds").not_negative(errors);
     spec.field("selector").require(errors);
@@ -68,7 +68,7 @@ fn validate_controller(new: &Value, _: Option<&Value>, errors: &mut Errors) {
     }
     let labels = template.field("metadata");
     let labels = labels.field("labels");
-    if !spec.value().entries("selector").all(|(key, value)| labels.value().at(key) == value) {
+    if !spec.value().entries("selector").all(|(key, value)| labels.key(key).value() == value) {
         labels.invalid(errors, MISMATCH);
     }
     workload::validate_template(&template, &CONTROLLER, errors);
@@ -90,5 +90,5 @@ fn validate_status(new: &Value, _: &Value, errors: &mut Errors) {
         ("availableReplicas", "replicas", TOO_MANY),
         ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &PARTS, errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &PARTS, errors);
 }

@@ -1,7 +1,8 @@
 //! Names of what can be requested, limited and counted (`cpu`, `requests.memory`, `example.com/gpu`), and amounts of it.
 
-use crate::strategy::place::{Place, quantity};
-use object::field::{Error, Errors, Path};
+use crate::strategy::place::Place;
+use crate::strategy::value::quantity;
+use object::field::Errors;
 use object::name;
 
 /// What pods and containers use.
@@ -46,44 +47,42 @@ pub fn is_extended(name: &str) -> bool {
 }
 
 /// The name of any resource.
-pub fn validate(name: &str, path: &Path, errors: &mut Errors) -> bool {
-    let wrong = name::qualified_name(name);
-    let good = wrong.is_empty();
-    errors.extend(wrong.into_iter().map(|message| Error::invalid(path, name, message)));
+pub fn validate(name: &str, place: &Place, errors: &mut Errors) -> bool {
+    let good = place.text_follows(errors, name, name::qualified_name);
     if good && !name.contains('/') && !is_quota(name) && name != "storage" {
-        errors.push(Error::invalid(path, name, "must be a standard resource type or fully qualified"));
+        place.invalid_value(errors, name, "must be a standard resource type or fully qualified");
         return false;
     }
     good
 }
 
 /// The name of a resource that containers use.
-pub fn validate_container(name: &str, path: &Path, errors: &mut Errors) {
-    validate(name, path, errors);
+pub fn validate_container(name: &str, place: &Place, errors: &mut Errors) {
+    validate(name, place, errors);
     if !name.contains('/') {
         if !COMPUTE.contains(&name) && !name.starts_with(HUGE_PAGES) {
-            errors.push(Error::invalid(path, name, "must be a standard resource for containers"));
+            place.invalid_value(errors, name, "must be a standard resource for containers");
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.push(Error::invalid(path, name, "doesn't follow extended resource name standard"));
+        place.invalid_value(errors, name, "doesn't follow extended resource name standard");
     }
 }
 
 /// The name of a resource that a quota limits.
-pub fn validate_quota(name: &str, path: &Path, errors: &mut Errors) {
-    validate(name, path, errors);
+pub fn validate_quota(name: &str, place: &Place, errors: &mut Errors) {
+    validate(name, place, errors);
     if !name.contains('/') && !is_quota(name) {
-        errors.push(Error::invalid(path, name, "must be a standard resource for quota"));
+        place.invalid_value(errors, name, "must be a standard resource for quota");
     }
 }
 
 /// So much of a resource.
 pub fn validate_amount(name: &str, amount: &Place, errors: &mut Errors) {
-    let value = quantity(amount.value);
+    let value = quantity(amount.value());
     if value.is_negative() {
-        errors.push(amount.invalid("must be greater than or equal to 0"));
+        amount.invalid(errors, "must be greater than or equal to 0");
     }
     if (COUNTED.contains(&name) || is_extended(name)) && value.millis() % 1000 != 0 {
-        errors.push(amount.invalid("must be an integer"));
+        amount.invalid(errors, "must be an integer");
     }
 }

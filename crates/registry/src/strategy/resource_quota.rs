@@ -1,8 +1,9 @@
 //! ResourceQuotas: names of what is limited, amounts, and the scopes a limit applies to.
 
-use crate::strategy::place::{IMMUTABLE, Place};
+use crate::strategy::place::Place;
+use crate::strategy::rule::IMMUTABLE;
 use crate::strategy::{PLAIN, Strategy, resource_name};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Value, View};
 
 pub const STRATEGY: Strategy = Strategy { validate: Some(validate), validate_status: Some(validate_status), ..PLAIN };
@@ -23,26 +24,26 @@ const SCOPES: [(&str, &[&str], bool); 7] = [
 const CONFLICTS: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
+    let spec = Place::field_of(new, "spec");
     validate_amounts(&spec, "hard", errors);
     validate_scopes(&spec, errors);
     validate_selector(&spec, errors);
     if let Some(old) = old {
-        let (now, was) = (spec.items("scopes"), old.at("spec").items("scopes"));
+        let (now, was) = (spec.field("scopes").values(), old.at("spec").items("scopes"));
         if now.iter().any(|scope| !was.contains(scope)) || was.iter().any(|scope| !now.contains(scope)) {
-            errors.push(spec.child("scopes").invalid(IMMUTABLE));
+            spec.field("scopes").invalid(errors, IMMUTABLE);
         }
     }
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
+    let status = Place::field_of(new, "status");
     ["hard", "used"].iter().for_each(|field| validate_amounts(&status, field, errors));
 }
 
 fn validate_amounts(place: &Place, field: &str, errors: &mut Errors) {
-    for (name, amount) in place.map(field) {
-        resource_name::validate_quota(name, &amount.path, errors);
+    for (name, amount) in place.field(field).entries() {
+        resource_name::validate_quota(name, &amount, errors);
         resource_name::validate_amount(name, &amount, errors);
     }
 }
@@ -50,7 +51,7 @@ fn validate_amounts(place: &Place, field: &str, errors: &mut Errors) {
 /// Whether a quota with this scope can limit everything it names.
 fn narrows_all(scope: &str, spec: &Place) -> bool {
     let known = SCOPES.iter().find(|(name, ..)| *name == scope);
-    let mut limited = spec.entries("hard").map(|(name, _)| name).filter(|name| resource_name::is_quota(name));
+    let mut limited = spec.value().entries("hard").map(|(name, _)| name).filter(|name| resource_name::is_quota(name));
     known.is_none_or(|(_, resources, _)| limited.all(|name| resources.contains(&name)))
 }
 
@@ -63,66 +64,65 @@ fn conflicts(names: &[&str]) -> usize {
 }
 
 fn validate_scopes(spec: &Place, errors: &mut Errors) {
-    let scopes = spec.child("scopes");
-    let names: Vec<&str> = spec.items("scopes").iter().filter_map(Value::as_str).collect();
+    let scopes = spec.field("scopes");
+    let names: Vec<&str> = spec.field("scopes").values().iter().filter_map(Value::as_str).collect();
     for scope in &names {
         if !is_known(scope) {
-            errors.push(scopes.invalid("unsupported scope"));
+            scopes.invalid(errors, "unsupported scope");
         }
         if !narrows_all(scope, spec) {
-            errors.push(scopes.invalid("unsupported scope applied to resource"));
+            scopes.invalid(errors, "unsupported scope applied to resource");
         }
     }
-    (0..conflicts(&names)).for_each(|_| errors.push(scopes.invalid("conflicting scopes")));
+    (0..conflicts(&names)).for_each(|_| scopes.invalid(errors, "conflicting scopes"));
 }
 
 fn validate_selector(spec: &Place, errors: &mut Errors) {
     // Kubernetes names the list and not the item.
-    let path = spec.descend(&["scopeSelector", "matchExpressions"]).path;
-    let expressions = spec.at("scopeSelector").items("matchExpressions");
-    for expression in expressions {
-        let (scope, operator) = (expression.text("scopeName"), expression.text("operator"));
+    let list = spec.descend(&["scopeSelector", "matchExpressions"]);
+    for expression in list.values().iter().map(|item| list.with(item)) {
+        let (name, operator) = (expression.field("scopeName"), expression.field("operator"));
+        let scope = name.text();
         if !is_known(scope) {
-            errors.push(Error::invalid(&path.child("scopeName"), scope, "unsupported scope"));
+            name.invalid_value(errors, scope, "unsupported scope");
         }
         if !narrows_all(scope, spec) {
-            let selector = spec.at("scopeSelector").clone();
-            errors.push(Error::invalid(&path, selector, "unsupported scope applied to resource"));
+            let selector = spec.value().at("scopeSelector").clone();
+            list.invalid_value(errors, selector, "unsupported scope applied to resource");
         }
-        if operator != "Exists" && SCOPES.iter().any(|(name, _, by_presence)| *name == scope && *by_presence) {
-            errors.push(Error::invalid(
-                &path.child("operator"),
-                operator,
+        if operator.text() != "Exists" && SCOPES.iter().any(|(name, _, by_presence)| *name == scope && *by_presence) {
+            operator.invalid_value(
+                errors,
+                operator.text(),
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, \
                  ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
                  ResourceQuotaScopeCrossNamespacePodAffinity",
-            ));
+            );
         }
-        let values = Place::new(expression.at("values"), &path.child("values"));
-        match operator {
+        let values = expression.field("values");
+        match operator.text() {
             "In" | "NotIn" => {
-                values.required(
-                    "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+                values.require_because(
                     errors,
+                    "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
                 );
             }
-            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(
-                values.invalid("must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"),
-            ),
+            "Exists" | "DoesNotExist" if !values.is_empty() => values
+                .invalid(errors, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"),
             "Exists" | "DoesNotExist" => {}
-            other => errors.push(Error::invalid(&path.child("operator"), other, "not a valid selector operator")),
+            other => operator.invalid_value(errors, other, "not a valid selector operator"),
         }
     }
-    let names: Vec<&str> = expressions.iter().map(|expression| expression.text("scopeName")).collect();
+    let names: Vec<&str> = list.values().iter().map(|expression| expression.text("scopeName")).collect();
     for _ in 0..conflicts(&names) {
-        errors.push(Error::invalid(&path, spec.at("scopes").clone(), "conflicting scopes"));
+        list.invalid_value(errors, spec.field("scopes").value().clone(), "conflicting scopes");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     fn quota() -> Value {
@@ -132,7 +132,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.ResourceQuota",
             &quota(),
             &[
@@ -175,7 +174,6 @@ mod tests {
     #[test]
     fn scopes_stay() {
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.ResourceQuota",
             &quota(),
             &[

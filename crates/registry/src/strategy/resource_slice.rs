@@ -4,7 +4,7 @@ use crate::strategy::device::{TAINT_EFFECTS, validate_pool_name, validate_qualif
 use crate::strategy::place::Place;
 use crate::strategy::volume::validate_driver_name;
 use crate::strategy::{PLAIN, Strategy, node_selector};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Value, View, name};
 
 pub const STRATEGY: Strategy = Strategy { validate: Some(validate), warn: Some(warn), generation: true, ..PLAIN };
@@ -21,62 +21,64 @@ const NODES_OF_DEVICE: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
 const VALUES: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    validate_driver_name(&spec.child("driver"), errors);
-    validate_pool(&spec.child("pool"), errors);
+    let spec = Place::field_of(new, "spec");
+    validate_driver_name(&spec.field("driver"), errors);
+    validate_pool(&spec.field("pool"), errors);
     if let Some(old) = old {
         for path in [&["pool", "name"][..], &["driver"], &["nodeName"]] {
-            spec.descend(path).unchanged(old.at("spec").path(path), errors);
+            spec.descend(path).unchanged(errors, old.at("spec").path(path));
         }
     }
     let one = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     validate_nodes(&spec, &NODES_OF_SLICE, "must be either unset or set to a non-empty string", one, errors);
     let terms = spec.descend(&["nodeSelector", "nodeSelectorTerms"]);
-    if terms.as_array().is_some_and(|terms| terms.len() > 1) {
-        errors.push(terms.invalid("must have exactly one node selector term"));
+    if terms.value().as_array().is_some_and(|terms| terms.len() > 1) {
+        terms.invalid(errors, "must have exactly one node selector term");
     }
-    if spec.has("sharedCounters") && spec.has("devices") {
-        errors.push(Error::invalid(&spec.path, "", "only one of `sharedCounters` or `devices` is allowed"));
+    if spec.field("sharedCounters").is_set() && spec.field("devices").is_set() {
+        spec.invalid_value(errors, "", "only one of `sharedCounters` or `devices` is allowed");
     }
     let is_large = |device: &Value| {
         device.has("taints")
             || device.has("consumesCounters")
             || device.entries("attributes").any(|(_, value)| VALUES[4..].iter().any(|list| value.has(list)))
     };
-    let max = if spec.items("devices").iter().any(is_large) { MAX_LARGE_DEVICES } else { MAX_DEVICES };
-    spec.child("devices").at_most(max, errors);
-    spec.list("devices").for_each(|device| validate_device(&device, spec.flag("perDeviceNodeSelection"), errors));
-    spec.unique_by("devices", "name", errors);
-    spec.child("sharedCounters").at_most(MAX_COUNTER_SETS, errors);
-    for set in spec.list("sharedCounters") {
-        set.child("name").required_follows(name::dns_label, errors);
-        set.child("counters").required("", errors);
+    let max = if spec.field("devices").values().iter().any(is_large) { MAX_LARGE_DEVICES } else { MAX_DEVICES };
+    spec.field("devices").at_most(errors, max);
+    spec.field("devices")
+        .items()
+        .for_each(|device| validate_device(&device, spec.field("perDeviceNodeSelection").flag(), errors));
+    spec.field("devices").unique_by(errors, "name");
+    spec.field("sharedCounters").at_most(errors, MAX_COUNTER_SETS);
+    for set in spec.field("sharedCounters").items() {
+        set.field("name").require_follows(errors, name::dns_label);
+        set.field("counters").require(errors);
     }
-    spec.unique_by("sharedCounters", "name", errors);
+    spec.field("sharedCounters").unique_by(errors, "name");
 }
 
 fn validate_pool(pool: &Place, errors: &mut Errors) {
-    validate_pool_name(&pool.child("name"), errors);
-    let (count, generation) = (pool.child("resourceSliceCount"), pool.child("generation"));
-    if count.as_i64().unwrap_or_default() <= 0 {
-        errors.push(count.invalid("must be greater than zero"));
+    validate_pool_name(&pool.field("name"), errors);
+    let (count, generation) = (pool.field("resourceSliceCount"), pool.field("generation"));
+    if count.int() <= 0 {
+        count.invalid(errors, "must be greater than zero");
     }
-    if generation.as_i64().unwrap_or_default() < 0 {
-        errors.push(generation.invalid("must be greater than or equal to zero"));
+    if generation.int() < 0 {
+        generation.invalid(errors, "must be greater than or equal to zero");
     }
 }
 
 /// Exactly one way to say which nodes are meant.
 fn validate_nodes(place: &Place, ways: &[&str], not_empty: &str, one: &str, errors: &mut Errors) {
     let mut set = Vec::new();
-    for way in ways.iter().filter(|way| place.has(way)) {
-        let value = place.child(way);
-        match value.value {
-            Value::Bool(false) => errors.push(value.invalid("must be either unset or set to true")),
-            Value::String(text) if text.is_empty() => errors.push(value.invalid(not_empty)),
+    for way in ways.iter().filter(|way| place.field(way).is_set()) {
+        let value = place.field(way);
+        match value.value() {
+            Value::Bool(false) => value.invalid(errors, "must be either unset or set to true"),
+            Value::String(text) if text.is_empty() => value.invalid(errors, not_empty),
             Value::String(_) => {
                 set.push(format!("`{way}`"));
-                value.follows(name::dns_subdomain, errors);
+                value.follows(errors, name::dns_subdomain);
             }
             Value::Object(_) => {
                 set.push(format!("`{way}`"));
@@ -86,61 +88,61 @@ fn validate_nodes(place: &Place, ways: &[&str], not_empty: &str, one: &str, erro
         }
     }
     match set.len() {
-        0 => errors.push(Error::required(&place.path, one)),
+        0 => place.required(errors, one),
         1 => {}
         _ => {
             let detail = format!("{one}, but multiple fields are set");
-            errors.push(Error::invalid(&place.path, format!("{{{}}}", set.join(", ")), detail));
+            place.invalid_value(errors, format!("{{{}}}", set.join(", ")), detail);
         }
     }
 }
 
 fn validate_device(device: &Place, selects_nodes: bool, errors: &mut Errors) {
-    device.child("name").follows(name::dns_label, errors);
-    let properties = device.entries("attributes").count() + device.entries("capacity").count();
+    device.field("name").follows(errors, name::dns_label);
+    let properties = device.value().entries("attributes").count() + device.value().entries("capacity").count();
     if properties > MAX_PROPERTIES {
         let detail = format!("the total number of attributes and capacities must not exceed {MAX_PROPERTIES}");
-        errors.push(Error::invalid(&device.path, properties, detail));
+        device.invalid_value(errors, properties, detail);
     }
-    for (key, attribute) in device.map("attributes") {
-        validate_qualified_name(key, &device.child("attributes"), errors);
+    for (key, attribute) in device.field("attributes").entries() {
+        validate_qualified_name(key, &device.field("attributes"), errors);
         validate_attribute(&attribute, errors);
     }
-    for (key, _) in device.map("capacity") {
-        validate_qualified_name(key, &device.child("capacity"), errors);
+    for (key, _) in device.field("capacity").entries() {
+        validate_qualified_name(key, &device.field("capacity"), errors);
     }
-    device.child("taints").at_most(MAX_TAINTS, errors);
-    for taint in device.list("taints") {
-        taint.child("key").follows(name::qualified_name, errors);
-        taint.child("value").optional_follows(name::label_value, errors);
-        taint.child("effect").required_one_of(&TAINT_EFFECTS, errors);
+    device.field("taints").at_most(errors, MAX_TAINTS);
+    for taint in device.field("taints").items() {
+        taint.field("key").follows(errors, name::qualified_name);
+        taint.field("value").follows_if_set(errors, name::label_value);
+        taint.field("effect").require_one_of(errors, &TAINT_EFFECTS);
     }
     if selects_nodes {
         let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
                    to true in the ResourceSlice spec";
         validate_nodes(device, &NODES_OF_DEVICE, "must not be empty", one, errors);
-    } else if NODES_OF_DEVICE.iter().any(|field| device.has(field)) {
+    } else if NODES_OF_DEVICE.iter().any(|field| device.field(field).is_set()) {
         let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
                       the ResourceSlice spec";
-        errors.push(Error::invalid(&device.path, Value::Null, detail));
+        device.invalid_value(errors, Value::Null, detail);
     }
 }
 
 fn validate_attribute(attribute: &Place, errors: &mut Errors) {
-    for text in ["string", "version"].map(|field| attribute.child(field)) {
-        text.shorter_than(VALUE_MAX_BYTES, errors);
+    for text in ["string", "version"].map(|field| attribute.field(field)) {
+        text.shorter_than(errors, VALUE_MAX_BYTES);
     }
     for field in &VALUES[4..] {
-        let list = attribute.child(field);
-        if list.as_array().is_some_and(Vec::is_empty) {
-            errors.push(list.invalid("must not be empty if specified"));
+        let list = attribute.field(field);
+        if list.value().as_array().is_some_and(Vec::is_empty) {
+            list.invalid(errors, "must not be empty if specified");
         }
-        attribute.list(field).for_each(|item| item.shorter_than(VALUE_MAX_BYTES, errors));
+        attribute.field(field).items().for_each(|item| item.shorter_than(errors, VALUE_MAX_BYTES));
     }
-    match VALUES.iter().filter(|field| attribute.has(field)).count() {
-        0 => errors.push(Error::invalid(&attribute.path, "", "exactly one value must be specified")),
+    match VALUES.iter().filter(|field| attribute.field(field).is_set()).count() {
+        0 => attribute.invalid_value(errors, "", "exactly one value must be specified"),
         1 => {}
-        _ => errors.push(attribute.invalid("exactly one value must be specified")),
+        _ => attribute.invalid(errors, "exactly one value must be specified"),
     }
 }
 
@@ -153,8 +155,8 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
     use object::json;
 
     #[test]
@@ -164,7 +166,6 @@ mod tests {
             "devices": [{ "name": "a", "attributes": { "model": { "string": "x" } } }],
         } });
         each_mistake_has_its_message(
-            &STRATEGY,
             "resource.v1.ResourceSlice",
             &good,
             &[
@@ -198,7 +199,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &STRATEGY,
             "resource.v1.ResourceSlice",
             &good,
             &[(

@@ -1,9 +1,10 @@
 //! Secrets: what each type must carry, and plain text that is folded into the encoded data.
 
 use crate::strategy::config_map::{MAX_BYTES, decoded_len, validate_key, validate_sealed};
-use crate::strategy::place::{Place, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::set_if_empty;
 use crate::strategy::{PLAIN, Strategy};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, base64, json};
 
 pub const STRATEGY: Strategy = Strategy { default: Some(default), validate: Some(validate), ..PLAIN };
@@ -35,32 +36,32 @@ fn default(secret: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let secret = Place::root(new);
+    let secret = Place::object(new);
     if let Some(old) = old {
-        secret.child("type").unchanged(old.at("type"), errors);
+        secret.field("type").unchanged(errors, old.at("type"));
         validate_sealed(new, old, &["data"], errors);
     }
     let mut bytes = 0;
-    for (key, value) in secret.map("data") {
-        validate_key(key, &value.path, errors);
-        bytes += decoded_len(value.string());
+    for (key, value) in secret.field("data").entries() {
+        validate_key(key, &value, errors);
+        bytes += decoded_len(value.text());
     }
     if bytes > MAX_BYTES {
-        errors.push(Error::too_long(&secret.child("data").path, MAX_BYTES));
+        secret.field("data").too_long(errors, MAX_BYTES);
     }
     validate_type(&secret, errors);
 }
 
 fn validate_type(secret: &Place, errors: &mut Errors) {
-    let data = secret.child("data");
-    match secret.text("type") {
+    let data = secret.field("data");
+    match secret.field("type").text() {
         SERVICE_ACCOUNT_TOKEN => {
-            secret.descend(&["metadata", "annotations"]).key(SERVICE_ACCOUNT_NAME).required("", errors);
+            secret.descend(&["metadata", "annotations"]).key(SERVICE_ACCOUNT_NAME).require(errors);
         }
-        BASIC_AUTH if !data.has("username") && !data.has("password") => {
-            errors.extend(["username", "password"].map(|key| Error::required(&data.path.key(key), "")));
+        BASIC_AUTH if !data.field("username").is_set() && !data.field("password").is_set() => {
+            ["username", "password"].iter().for_each(|key| data.key(key).required(errors, ""));
         }
-        SSH_AUTH => drop(data.key("ssh-privatekey").required("", errors)),
+        SSH_AUTH => drop(data.key("ssh-privatekey").require(errors)),
         kind => {
             let keys = REQUIRED_KEYS.iter().find(|(name, _)| *name == kind).map_or(&[][..], |(_, keys)| keys);
             keys.iter().for_each(|key| validate_required_key(&data.key(key), key.starts_with('.'), errors));
@@ -69,17 +70,17 @@ fn validate_type(secret: &Place, errors: &mut Errors) {
 }
 
 fn validate_required_key(value: &Place, holds_json: bool, errors: &mut Errors) {
-    if value.is_null() {
-        errors.push(Error::required(&value.path, ""));
+    if !value.is_set() {
+        value.required(errors, "");
     } else if holds_json {
-        let bytes = base64::decode(value.string()).unwrap_or_default();
+        let bytes = base64::decode(value.text()).unwrap_or_default();
         let detail = match object::json::parse(&bytes) {
             Ok(Value::Object(_)) => return,
             Ok(other) => not_an_object(&other),
             Err(_) if bytes.is_empty() => "unexpected end of JSON input".to_owned(),
             Err(error) => error.to_string(),
         };
-        errors.push(Error::invalid(&value.path, json!("<secret contents redacted>"), detail));
+        value.invalid_value(errors, json!("<secret contents redacted>"), detail);
     }
 }
 
@@ -97,12 +98,12 @@ fn not_an_object(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, filled, messages};
+    use crate::strategy::check::{each_change_has_its_message, filled, messages};
 
     #[test]
     fn plain_text_becomes_data_and_wins_over_it() {
         let secret = json!({ "stringData": { "a": "new", "b": "x" }, "data": { "a": "b2xk", "c": "eQ==" } });
-        let secret = filled(&STRATEGY, "core.v1.Secret", &secret);
+        let secret = filled("core.v1.Secret", &secret);
         assert_eq!(secret["data"], json!({ "a": "bmV3", "b": "eA==", "c": "eQ==" }));
         assert_eq!((secret.get("stringData"), secret.text("type")), (None, "Opaque"));
     }
@@ -135,7 +136,7 @@ mod tests {
         ];
         for (kind, data, expected) in cases {
             let secret = json!({ "type": kind, "data": data });
-            assert_eq!(messages(&STRATEGY, "core.v1.Secret", &secret, None), *expected, "{secret}");
+            assert_eq!(messages("core.v1.Secret", &secret, None), *expected, "{secret}");
         }
     }
 
@@ -143,7 +144,6 @@ mod tests {
     fn the_type_stays_and_a_sealed_secret_too() {
         let old = json!({ "type": "a", "data": { "a": "eA==" }, "immutable": true });
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.Secret",
             &old,
             &[

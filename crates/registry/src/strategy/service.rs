@@ -3,9 +3,10 @@
 //! Addresses and node ports are allocated by the server, between preparing and validating; an address or port that
 //! is still missing here is no mistake.
 
-use crate::strategy::place::{Place, is_empty, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::{is_empty, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, address, service_change};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -89,15 +90,15 @@ fn default(service: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let service = Place::root(new);
-    let spec = service.child("spec");
+    let service = Place::object(new);
+    let spec = service.field("spec");
     if let Some(old) = old {
         service_change::validate(&spec, old.at("spec"), errors);
     }
     validate_topology(&service, errors);
     validate_type(&spec, errors);
     validate_ports(&spec, errors);
-    spec.child("selector").labels(errors);
+    spec.field("selector").labels(errors);
     validate_affinity(&spec, errors);
     validate_cluster_addresses(&spec, old, errors);
     validate_external_addresses(&spec, old, errors);
@@ -109,111 +110,109 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 fn validate_topology(service: &Place, errors: &mut Errors) {
     let annotations = service.descend(&["metadata", "annotations"]);
     let (mode, hints) = (annotations.key(TOPOLOGY_MODE), annotations.key(TOPOLOGY_HINTS));
-    if !mode.is_null() && !hints.is_null() && mode.value != hints.value {
-        errors.push(mode.invalid(format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified")));
+    if mode.is_set() && hints.is_set() && mode.value() != hints.value() {
+        mode.invalid(errors, format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified"));
     }
 }
 
 fn validate_type(spec: &Place, errors: &mut Errors) {
-    if !is_headless(spec) && !is_external_name(spec) {
-        spec.child("ports").required("", errors);
+    if !is_headless(spec.value()) && !is_external_name(spec.value()) {
+        spec.field("ports").require(errors);
     }
-    match spec.text("type") {
-        kind @ ("LoadBalancer" | "NodePort") if is_headless(spec) => {
-            let path = spec.child("clusterIPs").path.index(0);
-            errors.push(Error::invalid(&path, "None", format!("may not be set to 'None' for {kind} services")));
+    match spec.field("type").text() {
+        kind @ ("LoadBalancer" | "NodePort") if is_headless(spec.value()) => {
+            let detail = format!("may not be set to 'None' for {kind} services");
+            spec.field("clusterIPs").item(0).invalid_value(errors, "None", detail);
         }
         "ExternalName" => {
             for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                spec.child(field).forbidden(NOT_EXTERNAL_NAME, errors);
+                spec.field(field).forbid(errors, NOT_EXTERNAL_NAME);
             }
-            let target = spec.child("externalName");
+            let target = spec.field("externalName");
             // A fully qualified name may say so with a dot at its end.
-            let name = target.string().strip_suffix('.').unwrap_or(target.string());
+            let name = target.text().strip_suffix('.').unwrap_or(target.text());
             if name.is_empty() {
-                errors.push(Error::required(&target.path, ""));
+                target.required(errors, "");
             } else {
-                let wrong = name::dns_subdomain(name).into_iter();
-                errors.extend(wrong.map(|message| Error::invalid(&target.path, name, message)));
+                target.text_follows(errors, name, name::dns_subdomain);
             }
         }
         _ => {}
     }
-    spec.child("type").required_one_of(&TYPES, errors);
+    spec.field("type").require_one_of(errors, &TYPES);
 }
 
 fn validate_ports(spec: &Place, errors: &mut Errors) {
-    let several = spec.items("ports").len() > 1;
-    for port in spec.list("ports") {
-        let name = port.child("name");
+    let several = spec.field("ports").values().len() > 1;
+    for port in spec.field("ports").items() {
+        let name = port.field("name");
         if several {
-            name.required_follows(name::dns_label, errors);
+            name.require_follows(errors, name::dns_label);
         } else {
-            name.optional_follows(name::dns_label, errors);
+            name.follows_if_set(errors, name::dns_label);
         }
-        port.child("port").port(errors);
-        port.child("protocol").required_one_of(&PROTOCOLS, errors);
-        port.child("targetPort").port_or_name(errors);
-        let application = port.child("appProtocol");
-        if !application.is_null() {
-            application.follows(name::qualified_name, errors);
+        port.field("port").port(errors);
+        port.field("protocol").require_one_of(errors, &PROTOCOLS);
+        port.field("targetPort").port_or_name(errors);
+        let application = port.field("appProtocol");
+        if application.is_set() {
+            application.follows(errors, name::qualified_name);
         }
     }
-    spec.unique_by("ports", "name", errors);
+    spec.field("ports").unique_by(errors, "name");
 }
 
 fn validate_affinity(spec: &Place, errors: &mut Errors) {
-    spec.child("sessionAffinity").required_one_of(&["ClientIP", "None"], errors);
-    let config = spec.child("sessionAffinityConfig");
-    match spec.text("sessionAffinity") {
+    spec.field("sessionAffinity").require_one_of(errors, &["ClientIP", "None"]);
+    let config = spec.field("sessionAffinityConfig");
+    match spec.field("sessionAffinity").text() {
         "ClientIP" => {
             let timeout = config.descend(&["clientIP", "timeoutSeconds"]);
-            match timeout.as_i64() {
-                None => errors.push(Error::required(&timeout.path, "when session affinity type is ClientIP")),
+            match timeout.number() {
+                None => timeout.required(errors, "when session affinity type is ClientIP"),
                 Some(1..=MAX_AFFINITY_SECONDS) => {}
                 Some(_) => {
-                    errors
-                        .push(timeout.invalid(format!("must be greater than 0 and less than {MAX_AFFINITY_SECONDS}")));
+                    timeout.invalid(errors, format!("must be greater than 0 and less than {MAX_AFFINITY_SECONDS}"));
                 }
             }
         }
-        "None" => config.forbidden("must not be set when session affinity is None", errors),
+        "None" => config.forbid(errors, "must not be set when session affinity is None"),
         _ => {}
     }
 }
 
 fn validate_cluster_addresses(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
-    if is_external_name(spec) {
+    if is_external_name(spec.value()) {
         return;
     }
-    let all = spec.child("clusterIPs");
-    let addresses: Vec<&str> = spec.items("clusterIPs").iter().filter_map(Value::as_str).collect();
-    match (spec.text("clusterIP"), addresses.first()) {
-        ("", Some(_)) => errors.push(all.invalid("must be empty when `clusterIP` is not specified")),
+    let all = spec.field("clusterIPs");
+    let addresses: Vec<&str> = spec.field("clusterIPs").values().iter().filter_map(Value::as_str).collect();
+    match (spec.field("clusterIP").text(), addresses.first()) {
+        ("", Some(_)) => all.invalid(errors, "must be empty when `clusterIP` is not specified"),
         ("", None) => {}
-        (_, None) => errors.push(Error::required(&all.path, "")),
-        (one, Some(first)) if one != *first => errors.push(all.invalid("first value must match `clusterIP`")),
+        (_, None) => all.required(errors, ""),
+        (one, Some(first)) if one != *first => all.invalid(errors, "first value must match `clusterIP`"),
         _ => {}
     }
-    spec.list("ipFamilies").for_each(|family| family.one_of(&FAMILIES, errors));
-    spec.unique("ipFamilies", errors);
-    spec.child("ipFamilyPolicy").optional_one_of(&["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
+    spec.field("ipFamilies").items().for_each(|family| family.one_of(errors, &FAMILIES));
+    spec.field("ipFamilies").unique(errors);
+    spec.field("ipFamilyPolicy").one_of_if_set(errors, &["PreferDualStack", "RequireDualStack", "SingleStack"]);
 
     let before = errors.len();
     let kept = old.map(|old| old.at("spec").items("clusterIPs"));
     let none_among_others = addresses.first() == Some(&"None") && addresses.len() > 1;
     if none_among_others {
-        errors.push(all.invalid("'None' must be the first and only value"));
+        all.invalid(errors, "'None' must be the first and only value");
     }
-    for (index, item) in spec.list("clusterIPs").enumerate() {
-        let is_kept = kept.is_some_and(|kept| kept.contains(item.value));
-        if !(is_kept || (index == 0 && item.string() == "None")) {
-            item.follows(address::address, errors);
+    for (index, item) in spec.field("clusterIPs").items().enumerate() {
+        let is_kept = kept.is_some_and(|kept| kept.contains(item.value()));
+        if !(is_kept || (index == 0 && item.text() == "None")) {
+            item.follows(errors, address::address);
         }
     }
     let all_valid = errors.len() == before;
     if addresses.len() > 2 {
-        errors.push(all.invalid("may only hold up to 2 values"));
+        all.invalid(errors, "may only hold up to 2 values");
     }
     if all_valid {
         validate_families(spec, &addresses, errors);
@@ -222,26 +221,26 @@ fn validate_cluster_addresses(spec: &Place, old: Option<&Value>, errors: &mut Er
 
 fn validate_families(spec: &Place, addresses: &[&str], errors: &mut Errors) {
     if addresses.len() > 1 && !address::is_dual_stack(addresses.iter().copied()) {
-        errors.push(spec.child("clusterIPs").invalid("may specify no more than one IP for each IP family"));
+        spec.field("clusterIPs").invalid(errors, "may specify no more than one IP for each IP family");
     }
-    if is_headless(spec) {
+    if is_headless(spec.value()) {
         return;
     }
-    let families = spec.items("ipFamilies").iter().filter_map(Value::as_str);
-    for (index, (item, family)) in spec.list("clusterIPs").zip(families).enumerate() {
-        let found = if item.string().contains(':') { "IPv6" } else { "IPv4" };
+    let families = spec.field("ipFamilies").values().iter().filter_map(Value::as_str);
+    for (index, (item, family)) in spec.field("clusterIPs").items().zip(families).enumerate() {
+        let found = if item.text().contains(':') { "IPv6" } else { "IPv4" };
         if FAMILIES.contains(&family) && family != found {
-            errors.push(item.invalid(format!("expected an {family} value as indicated by `ipFamilies[{index}]`")));
+            item.invalid(errors, format!("expected an {family} value as indicated by `ipFamilies[{index}]`"));
         }
     }
 }
 
 fn validate_external_addresses(spec: &Place, old: Option<&Value>, errors: &mut Errors) {
     let kept = old.map(|old| old.at("spec").items("externalIPs"));
-    for item in spec.list("externalIPs") {
+    for item in spec.field("externalIPs").items() {
         let before = errors.len();
-        if !kept.is_some_and(|kept| kept.contains(item.value)) {
-            item.follows(address::address, errors);
+        if !kept.is_some_and(|kept| kept.contains(item.value())) {
+            item.follows(errors, address::address);
         }
         if errors.len() == before {
             address::reachable(&item, errors);
@@ -251,111 +250,112 @@ fn validate_external_addresses(spec: &Place, old: Option<&Value>, errors: &mut E
 
 fn validate_node_ports(spec: &Place, errors: &mut Errors) {
     let (mut node_ports, mut ports) = (Vec::new(), Vec::new());
-    for port in spec.list("ports") {
-        let (protocol, number) = (port.value.text("protocol"), port.int("port"));
-        let node_port = port.child("nodePort");
-        if let Some(chosen @ 1..) = node_port.as_i64() {
-            if spec.text("type") == "ClusterIP" {
-                errors.push(Error::forbidden(&node_port.path, "may not be used when `type` is 'ClusterIP'"));
+    for port in spec.field("ports").items() {
+        let (protocol, number) = (port.field("protocol").text(), port.field("port").number());
+        let node_port = port.field("nodePort");
+        if let Some(chosen @ 1..) = node_port.number() {
+            if spec.field("type").text() == "ClusterIP" {
+                node_port.forbidden(errors, "may not be used when `type` is 'ClusterIP'");
             }
             if node_ports.contains(&(protocol, chosen)) {
-                errors.push(Error::duplicate(&node_port.path, chosen));
+                node_port.duplicate(errors, chosen);
             }
             node_ports.push((protocol, chosen));
         }
         if ports.contains(&(protocol, number)) {
-            errors.push(Error::duplicate(&port.path, json!({ "port": number, "protocol": protocol })));
+            port.duplicate(errors, json!({ "port": number, "protocol": protocol }));
         }
         ports.push((protocol, number));
     }
 }
 
 fn validate_load_balancer(service: &Place, old: Option<&Value>, errors: &mut Errors) {
-    let spec = service.child("spec");
-    let (is_balancer, ranges) = (is_load_balancer(&spec), spec.items("loadBalancerSourceRanges"));
-    let annotation = service.descend(&["metadata", "annotations"]).key(SOURCE_RANGES);
+    let spec = service.field("spec");
+    let (is_balancer, ranges) = (
+        is_load_balancer(spec.value()),
+        // Kubernetes gives the field a name it does not have.
+        spec.field("LoadBalancerSourceRanges").with(spec.field("loadBalancerSourceRanges").value()),
+    );
+    let annotations = service.descend(&["metadata", "annotations"]);
+    let annotation = annotations.key(SOURCE_RANGES);
     let old_annotation = old.map(|old| old.path(&["metadata", "annotations"]).text(SOURCE_RANGES));
     // Blanks around a range have always been allowed.
-    let mut check = |path: &object::field::Path, text: &str| {
-        let wrong = address::subnet(text.trim()).into_iter();
-        errors.extend(wrong.map(|message| Error::invalid(path, text.trim(), message)));
+    let mut check = |place: &Place, text: &str| {
+        place.text_follows(errors, text.trim(), address::subnet);
     };
-    let (given, path) = if !ranges.is_empty() {
-        let path = spec.path.child("LoadBalancerSourceRanges");
+    let place = if !ranges.is_empty() {
         let kept = old.map_or(&[][..], |old| old.at("spec").items("loadBalancerSourceRanges"));
-        let changed = ranges.iter().enumerate().filter(|(_, range)| !kept.contains(range));
-        changed.for_each(|(index, range)| check(&path.index(index), range.as_str().unwrap_or_default()));
-        (true, path)
+        let changed = ranges.items().filter(|range| !kept.contains(range.value()));
+        changed.for_each(|range| check(&range, range.text()));
+        ranges
     } else {
-        let changed = old_annotation != Some(annotation.string()) && !annotation.string().trim().is_empty();
-        let ranges = Some(annotation.string()).filter(|_| changed).into_iter().flat_map(|text| text.split(','));
-        ranges.for_each(|range| check(&annotation.path, range));
-        (!annotation.is_null(), annotation.path)
+        let changed = old_annotation != Some(annotation.text()) && !annotation.text().trim().is_empty();
+        let ranges = Some(annotation.text()).filter(|_| changed).into_iter().flat_map(|text| text.split(','));
+        ranges.for_each(|range| check(&annotation, range));
+        annotation
     };
-    if given && !is_balancer {
-        errors.push(Error::forbidden(&path, ONLY_LOAD_BALANCER));
+    if place.is_set() && !is_balancer {
+        place.forbidden(errors, ONLY_LOAD_BALANCER);
     }
-    let class = spec.child("loadBalancerClass");
+    let class = spec.field("loadBalancerClass");
     if !is_balancer {
-        spec.child("allocateLoadBalancerNodePorts").forbidden(ONLY_LOAD_BALANCER, errors);
-        class.forbidden(ONLY_LOAD_BALANCER, errors);
-    } else if !class.is_null() {
-        class.follows(name::qualified_name, errors);
+        spec.field("allocateLoadBalancerNodePorts").forbid(errors, ONLY_LOAD_BALANCER);
+        class.forbid(errors, ONLY_LOAD_BALANCER);
+    } else if class.is_set() {
+        class.follows(errors, name::qualified_name);
     }
 }
 
 fn validate_traffic(spec: &Place, errors: &mut Errors) {
-    let external = spec.child("externalTrafficPolicy");
-    if is_externally_accessible(spec) {
-        external.required_one_of(&POLICIES, errors);
+    let external = spec.field("externalTrafficPolicy");
+    if is_externally_accessible(spec.value()) {
+        external.require_one_of(errors, &POLICIES);
     } else if !external.is_empty() {
-        errors.push(external.invalid("may only be set for externally-accessible services"));
+        external.invalid(errors, "may only be set for externally-accessible services");
     }
-    let health_check = spec.child("healthCheckNodePort");
-    match (needs_health_check(spec), health_check.as_i64().unwrap_or_default()) {
+    let health_check = spec.field("healthCheckNodePort");
+    match (needs_health_check(spec.value()), health_check.int()) {
         (_, 0) => {}
         (true, _) => health_check.port(errors),
-        (false, _) => errors.push(
-            health_check
-                .invalid("may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"),
-        ),
+        (false, _) => health_check
+            .invalid(errors, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"),
     }
-    spec.child("internalTrafficPolicy").optional_one_of(&POLICIES, errors);
+    spec.field("internalTrafficPolicy").one_of_if_set(errors, &POLICIES);
     let distributions = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    spec.child("trafficDistribution").optional_one_of(&distributions, errors);
+    spec.field("trafficDistribution").one_of_if_set(errors, &distributions);
 }
 
 fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
-    let balancer = Place::root(new).descend(&["status", "loadBalancer"]);
+    let balancer = Place::named(new.path(&["status", "loadBalancer"]), "status.loadBalancer");
     if !is_load_balancer(new.at("spec")) {
         let detail = "may only be used when `spec.type` is 'LoadBalancer'";
-        balancer.child("ingress").forbidden(detail, errors);
+        balancer.field("ingress").forbid(errors, detail);
         return;
     }
     let kept = old.path(&["status", "loadBalancer"]).items("ingress");
-    for ingress in balancer.list("ingress") {
-        let (ip, mode) = (ingress.child("ip"), ingress.child("ipMode"));
-        if !ip.is_empty() && !kept.iter().any(|kept| kept.at("ip") == ip.value) {
-            ip.follows(address::address, errors);
+    for ingress in balancer.field("ingress").items() {
+        let (ip, mode) = (ingress.field("ip"), ingress.field("ipMode"));
+        if !ip.is_empty() && !kept.iter().any(|kept| kept.at("ip") == ip.value()) {
+            ip.follows(errors, address::address);
         }
-        match (ip.is_empty(), mode.is_null()) {
-            (false, true) => errors.push(Error::required(&mode.path, "must be specified when `ip` is set")),
-            (true, false) => errors.push(Error::forbidden(&mode.path, "may not be specified when `ip` is not set")),
-            (false, false) => mode.one_of(&["Proxy", "VIP"], errors),
+        match (ip.is_empty(), !mode.is_set()) {
+            (false, true) => mode.required(errors, "must be specified when `ip` is set"),
+            (true, false) => mode.forbidden(errors, "may not be specified when `ip` is not set"),
+            (false, false) => mode.one_of(errors, &["Proxy", "VIP"]),
             (true, true) => {}
         }
-        let host = ingress.child("hostname");
-        host.optional_follows(name::dns_subdomain, errors);
-        if address::parse(host.string()).is_some() {
-            errors.push(host.invalid("must be a DNS name, not an IP address"));
+        let host = ingress.field("hostname");
+        host.follows_if_set(errors, name::dns_subdomain);
+        if address::parse(host.text()).is_some() {
+            host.invalid(errors, "must be a DNS name, not an IP address");
         }
     }
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let spec = Place::root(new).child("spec");
-    let headless = spec.text("type") == "ClusterIP" && spec.text("clusterIP") == "None";
-    let (external_name, external_ips) = (is_external_name(&spec), !spec.items("externalIPs").is_empty());
+    let spec = Place::field_of(new, "spec");
+    let headless = spec.field("type").text() == "ClusterIP" && spec.field("clusterIP").text() == "None";
+    let (external_name, external_ips) = (is_external_name(spec.value()), !spec.field("externalIPs").is_empty());
     let mut warnings = Vec::new();
     let mut warn_if = |wrong: bool, text: &str| warnings.extend(wrong.then(|| text.to_owned()));
     warn_if(
@@ -363,12 +363,12 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
         &format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"),
     );
     warn_if(
-        headless && !spec.text("loadBalancerIP").is_empty(),
+        headless && !spec.field("loadBalancerIP").text().is_empty(),
         "spec.loadBalancerIP is ignored for headless services",
     );
     warn_if(headless && external_ips, "spec.externalIPs is ignored for headless services");
     warn_if(
-        headless && spec.text("sessionAffinity") != "None",
+        headless && spec.field("sessionAffinity").text() != "None",
         "spec.SessionAffinity is ignored for headless services",
     );
     warn_if(
@@ -377,17 +377,18 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
     );
     warn_if(external_name && external_ips, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     warn_if(
-        !external_name && !spec.text("externalName").is_empty(),
+        !external_name && !spec.field("externalName").text().is_empty(),
         "spec.externalName is ignored when spec.type is not \"ExternalName\"",
     );
     warn_if(
-        spec.text("trafficDistribution") == "PreferClose",
+        spec.field("trafficDistribution").text() == "PreferClose",
         "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
     );
-    ["clusterIPs", "externalIPs"].iter().for_each(|field| warnings.extend(address::warnings_in(&spec, field)));
-    let balancer = spec.child("loadBalancerIP");
-    warnings.extend(address::warning(&balancer.path, balancer.string()));
-    let ranges = spec.list("loadBalancerSourceRanges");
-    warnings.extend(ranges.flat_map(|range| address::subnet_warnings(&range.path, range.string())));
+    for field in ["clusterIPs", "externalIPs"] {
+        warnings.extend(spec.field(field).items().filter_map(|item| address::warning(&item)));
+    }
+    warnings.extend(address::warning(&spec.field("loadBalancerIP")));
+    let ranges = spec.field("loadBalancerSourceRanges");
+    warnings.extend(ranges.items().flat_map(|range| address::subnet_warnings(&range)));
     warnings
 }

@@ -1,11 +1,12 @@
 //! Changing a Service: what an update that leaves something out keeps, what goes with a change of type, and what may
 //! not change.
 
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
 use crate::strategy::service::{
     is_external_name, is_externally_accessible, is_headless, is_load_balancer, needs_health_check,
 };
-use object::field::{Error, Errors};
+use crate::strategy::value::same;
+use object::field::Errors;
 use object::{Edit, Value, View, json};
 
 const MAY_NOT_CHANGE: &str = "may not change once set";
@@ -104,8 +105,8 @@ fn drop_what_the_type_had(spec: &mut Value, before: &Value) {
 }
 
 pub fn validate(spec: &Place, before: &Value, errors: &mut Errors) {
-    if !is_external_name(spec) && !is_external_name(before) {
-        let (headless, was_headless) = (is_headless(spec), is_headless(before));
+    if !is_external_name(spec.value()) && !is_external_name(before) {
+        let (headless, was_headless) = (is_headless(spec.value()), is_headless(before));
         if !(headless && was_headless) {
             validate_addresses(spec, before, errors);
         }
@@ -113,60 +114,60 @@ pub fn validate(spec: &Place, before: &Value, errors: &mut Errors) {
             validate_families(spec, before, errors);
         }
     }
-    let class = spec.child("loadBalancerClass");
-    if is_load_balancer(spec) && is_load_balancer(before) && class.value != before.at("loadBalancerClass") {
-        errors.push(class.invalid(MAY_NOT_CHANGE));
+    let class = spec.field("loadBalancerClass");
+    if is_load_balancer(spec.value()) && is_load_balancer(before) && class.value() != before.at("loadBalancerClass") {
+        class.invalid(errors, MAY_NOT_CHANGE);
     }
-    let port = spec.child("healthCheckNodePort");
-    if needs_health_check(spec) && needs_health_check(before) && port.value != before.at("healthCheckNodePort") {
-        errors.push(Error::forbidden(&port.path, "field is immutable"));
+    let port = spec.field("healthCheckNodePort");
+    if needs_health_check(spec.value())
+        && needs_health_check(before)
+        && port.value() != before.at("healthCheckNodePort")
+    {
+        port.forbidden(errors, "field is immutable");
     }
 }
 
 fn validate_addresses(spec: &Place, before: &Value, errors: &mut Errors) {
-    let (all, addresses) = (spec.child("clusterIPs"), spec.items("clusterIPs"));
+    let (all, addresses) = (spec.field("clusterIPs"), spec.field("clusterIPs").values());
     let was = before.items("clusterIPs");
-    let wrong = |index: usize, detail: &str| Error::invalid(&all.path.index(index), all.value.clone(), detail);
     if !was.is_empty() && addresses.is_empty() {
-        errors.push(wrong(0, "primary clusterIP can not be unset"));
+        all.item(0).with(all.value()).invalid(errors, "primary clusterIP can not be unset");
     }
     // The second address may come and go; whatever is in both lists has to stay.
     let compared = if addresses.len() == was.len() { was.len() } else { 1 };
     let changed = was.iter().zip(addresses).take(compared).enumerate().filter(|(_, (was, now))| was != now);
-    errors.extend(changed.map(|(index, _)| wrong(index, MAY_NOT_CHANGE)));
+    changed.for_each(|(index, _)| all.item(index).with(all.value()).invalid(errors, MAY_NOT_CHANGE));
     if was.len() > addresses.len() && addresses.len() == 1 {
         require_single_stack(spec, "clusterIP", errors);
     }
 }
 
 fn validate_families(spec: &Place, before: &Value, errors: &mut Errors) {
-    let (all, families) = (spec.child("ipFamilies"), spec.items("ipFamilies"));
+    let (all, families) = (spec.field("ipFamilies"), spec.field("ipFamilies").values());
     let was = before.items("ipFamilies");
-    let wrong = |detail: &str| Error::invalid(&all.path.index(0), all.value.clone(), detail);
-    if was.len() > families.len() && spec.items("clusterIPs").is_empty() {
-        errors.push(wrong("primary ipFamily can not be unset"));
+    let first = all.item(0).with(all.value());
+    if was.len() > families.len() && spec.field("clusterIPs").is_empty() {
+        first.invalid(errors, "primary ipFamily can not be unset");
     }
     let compared = if families.len() == was.len() { was.len() } else { 1 };
     let changed = was.iter().zip(families).take(compared).filter(|(was, now)| was != now);
-    errors.extend(changed.map(|_| wrong(MAY_NOT_CHANGE)));
+    changed.for_each(|_| first.invalid(errors, MAY_NOT_CHANGE));
     if was.len() > families.len() && families.len() == 1 {
         require_single_stack(spec, "ipFamily", errors);
     }
 }
 
 fn require_single_stack(spec: &Place, released: &str, errors: &mut Errors) {
-    let policy = spec.child("ipFamilyPolicy");
-    if policy.string() != "SingleStack" {
-        errors.push(policy.invalid(format!("must be set to 'SingleStack' when releasing the secondary {released}")));
+    let policy = spec.field("ipFamilyPolicy");
+    if policy.text() != "SingleStack" {
+        policy.invalid(errors, format!("must be set to 'SingleStack' when releasing the secondary {released}"));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{
-        each_change_has_its_message, each_mistake_has_its_message, filled, messages,
-    };
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled, messages};
     use crate::strategy::service::STRATEGY;
 
     const KIND: &str = "core.v1.Service";
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn a_plain_service_gets_the_usual_settings() {
         assert_eq!(
-            filled(&STRATEGY, KIND, &service())["spec"],
+            filled(KIND, &service())["spec"],
             json!({
                 "type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "selector": { "a": "b" },
                 "ports": [{ "port": 80, "protocol": "TCP", "targetPort": 80 }],
@@ -189,7 +190,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             KIND,
             &service(),
             &[
@@ -268,7 +268,7 @@ mod tests {
 
     /// What happens to a change in a request: defaults, then preparing.
     fn changed(old: &Value, new: &Value) -> Value {
-        let mut new = filled(&STRATEGY, KIND, new);
+        let mut new = filled(KIND, new);
         prepare(&mut new, Some(old));
         new
     }
@@ -279,13 +279,12 @@ mod tests {
             "type": "NodePort", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
             "ports": [{ "port": 80, "nodePort": 30000 }],
         } });
-        let old = filled(&STRATEGY, KIND, &allocated);
+        let old = filled(KIND, &allocated);
         let new = changed(&old, &json!({ "spec": { "type": "NodePort", "ports": [{ "port": 81 }] } }));
         assert_eq!(new["spec"]["clusterIPs"], json!(["10.0.0.1"]));
         assert_eq!(new["spec"]["ports"][0]["nodePort"], 30000);
-        assert_eq!(messages(&STRATEGY, KIND, &new, Some(&old)), [""; 0]);
+        assert_eq!(messages(KIND, &new, Some(&old)), [""; 0]);
         each_change_has_its_message(
-            &STRATEGY,
             KIND,
             &allocated,
             &[(
@@ -302,23 +301,23 @@ mod tests {
             "type": "LoadBalancer", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
             "ipFamilyPolicy": "SingleStack", "ports": [{ "port": 80, "nodePort": 30000 }],
         } });
-        let old = filled(&STRATEGY, KIND, &balancer);
+        let old = filled(KIND, &balancer);
         let mut new = old.clone();
         new["spec"]["type"] = json!("ClusterIP");
         prepare(&mut new, Some(&old));
-        assert_eq!(messages(&STRATEGY, KIND, &new, Some(&old)), [""; 0]);
+        assert_eq!(messages(KIND, &new, Some(&old)), [""; 0]);
         assert_eq!(new["spec"]["clusterIP"], "10.0.0.1");
         new["spec"]["type"] = json!("ExternalName");
         new["spec"]["externalName"] = json!("example.com.");
         prepare(&mut new, Some(&old));
-        assert_eq!(messages(&STRATEGY, KIND, &new, Some(&old)), [""; 0]);
+        assert_eq!(messages(KIND, &new, Some(&old)), [""; 0]);
         assert_eq!((new["spec"].has("clusterIP"), new["spec"].has("ipFamilyPolicy")), (false, false));
     }
 
     #[test]
     fn unwise_settings_are_warned_of() {
         let warn = STRATEGY.warn.unwrap();
-        let mut headless = filled(&STRATEGY, KIND, &service());
+        let mut headless = filled(KIND, &service());
         headless["spec"]["clusterIP"] = json!("None");
         headless["spec"]["externalIPs"] = json!(["10.0.0.1"]);
         headless["spec"]["externalName"] = json!("x");

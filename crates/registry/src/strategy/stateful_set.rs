@@ -1,7 +1,7 @@
 //! Stateful sets.
 
-use crate::strategy::at::At;
-use crate::strategy::place::{Place, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::workload::{self, Words};
 use crate::strategy::{PLAIN, Strategy, pod, volume_claim};
 use object::field::Errors;
@@ -87,15 +87,14 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     validate_policies(&spec, errors);
     if old.is_none() {
         for claim in spec.field("volumeClaimTemplates").items() {
-            let spec = claim.field("spec");
-            volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
+            volume_claim::validate_spec(&claim.field("spec"), errors);
         }
-        spec.field("serviceName").named_if_set(errors, name::dns_label);
+        spec.field("serviceName").follows_if_set(errors, name::dns_label);
     }
     spec.field("replicas").not_negative(errors);
     spec.field("minReadySeconds").not_negative(errors);
@@ -107,7 +106,7 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn validate_policies(spec: &At, errors: &mut Errors) {
+fn validate_policies(spec: &Place, errors: &mut Errors) {
     let management = spec.field("podManagementPolicy");
     match management.text() {
         "" => management.required(errors, ""),
@@ -136,21 +135,21 @@ fn validate_policies(spec: &At, errors: &mut Errors) {
     let retention = spec.field("persistentVolumeClaimRetentionPolicy");
     if retention.is_set() {
         for field in ["whenDeleted", "whenScaled"] {
-            retention.field(field).must_be_one_of(errors, &["Retain", "Delete"]);
+            retention.field(field).one_of(errors, &["Retain", "Delete"]);
         }
     }
 }
 
 /// The pods get volumes for the claims, and names of their own; so the template is looked at with the former and
 /// without the latter.
-fn validate_template(spec: &At, errors: &mut Errors) {
+fn validate_template(spec: &Place, errors: &mut Errors) {
     let template = spec.field("template");
     workload::validate_endless(&template, &WORDS, errors);
-    let claims = spec.value().items("volumeClaimTemplates");
-    let pod_spec = template.value().at("spec");
+    let claims = spec.field("volumeClaimTemplates").values();
+    let pod_spec = template.field("spec").value();
     let as_is = claims.is_empty() && !pod_spec.has("subdomain") && !pod_spec.has("hostname");
     if as_is {
-        return pod::validate_template_at(&template, errors);
+        return pod::validate_template(&template, errors);
     }
     let names: Vec<_> = claims.iter().map(|claim| claim.path(&["metadata", "name"])).collect();
     let mut volumes: Vec<_> =
@@ -163,10 +162,10 @@ fn validate_template(spec: &At, errors: &mut Errors) {
         spec.remove("hostname");
         spec.set("volumes", volumes);
     }
-    pod::validate_template_at(&At::from(&effective, &template.path()), errors);
+    pod::validate_template(&template.with(&effective), errors);
 }
 
-fn validate_change(spec: &At, old: &Value, errors: &mut Errors) {
+fn validate_change(spec: &Place, old: &Value, errors: &mut Errors) {
     let fixed = |spec: &Value| {
         let mut fixed = spec.clone();
         MUTABLE.iter().for_each(|field| drop(fixed.remove(field)));
@@ -208,6 +207,6 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         ("availableReplicas", "replicas", TOO_MANY),
         ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
     ];
-    workload::validate_counters(&At::object(new).field("status"), &COUNTERS, &PARTS, errors);
+    workload::validate_counters(&Place::object(new).field("status"), &COUNTERS, &PARTS, errors);
     workload::validate_collisions(new, old, errors);
 }

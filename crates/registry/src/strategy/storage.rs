@@ -1,8 +1,9 @@
 //! Classes of storage and of volume attributes, drivers, what they have on each node, attachments and capacities.
 
-use crate::strategy::place::{Place, quantity, same};
+use crate::strategy::place::Place;
+use crate::strategy::value::{quantity, same};
 use crate::strategy::{PLAIN, Strategy, label_selector, node, volume};
-use object::field::{Error, Errors};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STORAGE_CLASS: Strategy =
@@ -39,76 +40,79 @@ fn default_class(class: &mut Value) {
 }
 
 fn validate_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = Place::root(new);
+    let class = Place::object(new);
     if let Some(old) = old {
         for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-            class.child(field).unchanged(old.at(field), errors);
+            class.field(field).unchanged(errors, old.at(field));
         }
         return;
     }
-    validate_provisioner(&class.child("provisioner"), errors);
-    validate_parameters(&class.child("parameters"), errors);
-    let policy = class.child("reclaimPolicy");
+    validate_provisioner(&class.field("provisioner"), errors);
+    validate_parameters(&class.field("parameters"), errors);
+    let policy = class.field("reclaimPolicy");
     if !policy.is_empty() {
-        policy.one_of(&["Delete", "Retain"], errors);
+        policy.one_of(errors, &["Delete", "Retain"]);
     }
-    class.child("volumeBindingMode").required_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
+    class.field("volumeBindingMode").require_one_of(errors, &["Immediate", "WaitForFirstConsumer"]);
     let mut seen: Vec<&Value> = Vec::new();
-    for term in class.list("allowedTopologies") {
-        for expression in term.list("matchLabelExpressions") {
-            expression.child("values").required("", errors);
-            expression.unique("values", errors);
-            expression.child("key").follows(name::qualified_name, errors);
+    for term in class.field("allowedTopologies").items() {
+        for expression in term.field("matchLabelExpressions").items() {
+            expression.field("values").require(errors);
+            expression.field("values").unique(errors);
+            expression.field("key").follows(errors, name::qualified_name);
         }
-        term.unique_by("matchLabelExpressions", "key", errors);
-        if seen.contains(&term.value) {
-            errors.push(Error::duplicate(&term.child("matchLabelExpressions").path, ""));
+        term.field("matchLabelExpressions").unique_by(errors, "key");
+        if seen.contains(&term.value()) {
+            term.field("matchLabelExpressions").duplicate(errors, "");
         }
-        seen.push(term.value);
+        seen.push(term.value());
     }
 }
 
 fn validate_provisioner(provisioner: &Place, errors: &mut Errors) {
-    if provisioner.required("", errors) {
-        let text = provisioner.string().to_lowercase();
-        let wrong = name::qualified_name(&text).into_iter();
-        errors.extend(wrong.map(|message| Error::invalid(&provisioner.path, text.as_str(), message)));
+    if provisioner.require(errors) {
+        let text = provisioner.text().to_lowercase();
+        provisioner.text_follows(errors, &text, name::qualified_name);
     }
 }
 
 fn validate_parameters(parameters: &Place, errors: &mut Errors) {
-    let Some(entries) = parameters.as_object() else { return };
+    let Some(entries) = parameters.value().as_object() else { return };
     if entries.len() > PARAMETERS_MAX {
-        errors.push(Error::too_long(&parameters.path, PARAMETERS_MAX));
+        parameters.too_long(errors, PARAMETERS_MAX);
         return;
     }
     if entries.contains_key("") {
-        errors.push(Error::invalid(&parameters.path, "", "field can not be empty."));
+        parameters.invalid_value(errors, "", "field can not be empty.");
     }
     let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if bytes > PARAMETERS_MAX_BYTES {
-        errors.push(Error::too_long(&parameters.path, PARAMETERS_MAX_BYTES));
+        parameters.too_long(errors, PARAMETERS_MAX_BYTES);
     }
 }
 
 fn warn_of_class(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let terms = Place::root(new).list("allowedTopologies");
-    let keys = terms.flat_map(|term| term.list("matchLabelExpressions")).map(|expression| expression.child("key"));
-    keys.filter_map(|key| node::deprecated_label(key.string()).map(|message| format!("{}: {message}", key.path)))
-        .collect()
+    let mut warnings = Vec::new();
+    for term in Place::field_of(new, "allowedTopologies").items() {
+        for expression in term.field("matchLabelExpressions").items() {
+            let key = expression.field("key");
+            warnings.extend(node::deprecated_label(key.text()).map(|message| format!("{key}: {message}")));
+        }
+    }
+    warnings
 }
 
 fn validate_attributes_class(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let class = Place::root(new);
+    let class = Place::object(new);
     for field in ["driverName", "parameters"] {
         if old.is_some_and(|old| !same(new.at(field), old.at(field))) {
             let detail = format!("updates to {field} are forbidden.");
-            errors.push(Error::forbidden(&class.child(field).path, detail));
+            class.field(field).forbidden(errors, detail);
         }
     }
-    validate_provisioner(&class.child("driverName"), errors);
-    validate_parameters(&class.child("parameters"), errors);
-    class.child("parameters").required("must contain at least one key/value pair", errors);
+    validate_provisioner(&class.field("driverName"), errors);
+    validate_parameters(&class.field("parameters"), errors);
+    class.field("parameters").require_because(errors, "must contain at least one key/value pair");
 }
 
 fn default_driver(driver: &mut Value) {
@@ -124,36 +128,36 @@ fn default_driver(driver: &mut Value) {
 }
 
 fn validate_driver(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    spec.child("fsGroupPolicy").optional_one_of(&["File", "None", "ReadWriteOnceWithFSType"], errors);
-    spec.unique_by("tokenRequests", "audience", errors);
-    for request in spec.list("tokenRequests") {
-        let seconds = request.child("expirationSeconds");
-        match seconds.as_i64() {
-            Some(..600) => errors.push(seconds.invalid("may not specify a duration less than 10 minutes")),
+    let spec = Place::field_of(new, "spec");
+    spec.field("fsGroupPolicy").one_of_if_set(errors, &["File", "None", "ReadWriteOnceWithFSType"]);
+    spec.field("tokenRequests").unique_by(errors, "audience");
+    for request in spec.field("tokenRequests").items() {
+        let seconds = request.field("expirationSeconds");
+        match seconds.number() {
+            Some(..600) => seconds.invalid(errors, "may not specify a duration less than 10 minutes"),
             Some(number) if number > 1 << 32 => {
-                errors.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"));
+                seconds.invalid(errors, "may not specify a duration larger than 2^32 seconds");
             }
             _ => {}
         }
     }
-    let modes = spec.child("volumeLifecycleModes");
-    for mode in spec.items("volumeLifecycleModes") {
-        Place::new(mode, &modes.path).one_of(&["Persistent", "Ephemeral"], errors);
+    let modes = spec.field("volumeLifecycleModes");
+    for mode in spec.field("volumeLifecycleModes").values() {
+        modes.with(mode).one_of(errors, &["Persistent", "Ephemeral"]);
     }
-    let period = spec.child("nodeAllocatableUpdatePeriodSeconds");
-    if period.as_i64().is_some_and(|seconds| seconds < 10) {
-        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
+    let period = spec.field("nodeAllocatableUpdatePeriodSeconds");
+    if period.number().is_some_and(|seconds| seconds < 10) {
+        period.invalid(errors, "must be greater than or equal to 10 seconds");
     }
-    let in_secrets = spec.child("serviceAccountTokenInSecrets");
-    if !in_secrets.is_null() && spec.items("tokenRequests").is_empty() {
-        errors.push(in_secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified"));
+    let in_secrets = spec.field("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && spec.field("tokenRequests").is_empty() {
+        in_secrets.invalid(errors, "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
     }
     if let Some(old) = old {
         // Kubernetes gives the field a name it does not have.
-        let attach = Place::new(spec.at("attachRequired"), &spec.path.child("attachedRequired"));
-        attach.unchanged(old.path(&["spec", "attachRequired"]), errors);
-        modes.unchanged(old.path(&["spec", "volumeLifecycleModes"]), errors);
+        let attach = spec.field("attachedRequired").with(spec.field("attachRequired").value());
+        attach.unchanged(errors, old.path(&["spec", "attachRequired"]));
+        modes.unchanged(errors, old.path(&["spec", "volumeLifecycleModes"]));
     }
 }
 
@@ -169,86 +173,87 @@ fn warn_of_driver(new: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 fn validate_node(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    for driver in spec.list("drivers") {
-        volume::validate_driver_name(&driver.child("name"), errors);
-        let id = driver.child("nodeID");
-        id.required("", errors);
-        if id.string().len() > NODE_ID_MAX_BYTES {
-            errors.push(id.invalid(format!("must be {NODE_ID_MAX_BYTES} characters or less")));
+    let spec = Place::field_of(new, "spec");
+    for driver in spec.field("drivers").items() {
+        volume::validate_driver_name(&driver.field("name"), errors);
+        let id = driver.field("nodeID");
+        id.require(errors);
+        if id.text().len() > NODE_ID_MAX_BYTES {
+            id.invalid(errors, format!("must be {NODE_ID_MAX_BYTES} characters or less"));
         }
-        driver.descend(&["allocatable", "count"]).non_negative(errors);
-        for key in driver.items("topologyKeys") {
-            Place::new(key, &driver.path).required_follows(name::qualified_name, errors);
+        driver.descend(&["allocatable", "count"]).not_negative(errors);
+        for key in driver.field("topologyKeys").values() {
+            driver.with(key).require_follows(errors, name::qualified_name);
         }
     }
-    spec.unique_by("drivers", "name", errors);
+    spec.field("drivers").unique_by(errors, "name");
     let known = old.map_or(&[][..], |old| old.at("spec").items("drivers"));
-    for driver in spec.items("drivers") {
+    for driver in spec.field("drivers").values() {
         let fixed = ["name", "nodeID", "topologyKeys"];
         let old = known.iter().find(|old| old.at("name") == driver.at("name"));
         if old.is_some_and(|old| fixed.iter().any(|field| !same(old.at(field), driver.at(field)))) {
-            errors.push(Error::invalid(&spec.child("drivers").path, driver.clone(), "field is immutable"));
+            spec.field("drivers").invalid_value(errors, driver.clone(), "field is immutable");
         }
     }
 }
 
 fn validate_capacity(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let capacity = Place::root(new);
-    label_selector::validate(new.at("nodeTopology"), &capacity.child("nodeTopology").path, errors);
-    capacity.child("storageClassName").follows(name::dns_subdomain, errors);
-    let amount = capacity.child("capacity");
-    if quantity(amount.value).is_negative() {
-        errors.push(amount.invalid("must be greater than or equal to 0"));
+    let capacity = Place::object(new);
+    label_selector::validate(&capacity.field("nodeTopology"), errors);
+    capacity.field("storageClassName").follows(errors, name::dns_subdomain);
+    let amount = capacity.field("capacity");
+    if quantity(amount.value()).is_negative() {
+        amount.invalid(errors, "must be greater than or equal to 0");
     }
     for field in ["nodeTopology", "storageClassName"] {
         if let Some(old) = old {
-            capacity.child(field).unchanged(old.at(field), errors);
+            capacity.field(field).unchanged(errors, old.at(field));
         }
     }
 }
 
 fn warn_of_capacity(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let topology = Place::root(new).child("nodeTopology");
+    let topology = Place::field_of(new, "nodeTopology");
     let mut warnings = node::selector_term_warnings(&topology);
-    let labels = topology.entries("matchLabels").filter_map(|(key, _)| Some((key, node::deprecated_label(key)?)));
+    let labels =
+        topology.value().entries("matchLabels").filter_map(|(key, _)| Some((key, node::deprecated_label(key)?)));
     warnings.extend(labels.map(|(key, message)| format!("nodeTopology.matchLabels.{key}: {message}")));
     warnings
 }
 
 fn validate_attachment(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    volume::validate_driver_name(&spec.child("attacher"), errors);
-    let source = spec.child("source");
+    let spec = Place::field_of(new, "spec");
+    volume::validate_driver_name(&spec.field("attacher"), errors);
+    let source = spec.field("source");
     let exactly_one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-    let volume = source.child("persistentVolumeName");
-    match (source.has("inlineVolumeSpec"), !volume.is_null()) {
-        (false, false) => errors.push(Error::required(&source.path, exactly_one)),
-        (true, true) => errors.push(Error::forbidden(&source.path, exactly_one)),
+    let volume = source.field("persistentVolumeName");
+    match (source.field("inlineVolumeSpec").is_set(), volume.is_set()) {
+        (false, false) => source.required(errors, exactly_one),
+        (true, true) => source.forbidden(errors, exactly_one),
         (false, true) => {
-            if volume.required("must specify non empty persistentVolumeName", errors) {
-                volume.follows(name::dns_subdomain, errors);
+            if volume.require_because(errors, "must specify non empty persistentVolumeName") {
+                volume.follows(errors, name::dns_subdomain);
             }
         }
         (true, false) => {
-            let inline = source.child("inlineVolumeSpec");
-            inline.child("csi").required("has to be specified in the context of inline volumes", errors);
+            let inline = source.field("inlineVolumeSpec");
+            inline.field("csi").require_because(errors, "has to be specified in the context of inline volumes");
         }
     }
-    spec.child("nodeName").follows(name::dns_subdomain, errors);
+    spec.field("nodeName").follows(errors, name::dns_subdomain);
     if let Some(old) = old {
-        spec.unchanged(old.at("spec"), errors);
+        spec.unchanged(errors, old.at("spec"));
     }
 }
 
 fn validate_attachment_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let status = Place::root(new).child("status");
-    validate_parameters(&status.child("attachmentMetadata"), errors);
-    for error in ["attachError", "detachError"].map(|field| status.child(field)) {
-        error.child("message").shorter_than(MESSAGE_MAX_BYTES, errors);
-        let code = error.child("errorCode");
-        if code.as_i64().is_some_and(|code| code < 0) {
-            errors.push(code.invalid("must be between 0 and 2147483647, inclusive"));
+    let status = Place::field_of(new, "status");
+    validate_parameters(&status.field("attachmentMetadata"), errors);
+    for error in ["attachError", "detachError"].map(|field| status.field(field)) {
+        error.field("message").shorter_than(errors, MESSAGE_MAX_BYTES);
+        let code = error.field("errorCode");
+        if code.number().is_some_and(|code| code < 0) {
+            code.invalid(errors, "must be between 0 and 2147483647, inclusive");
         }
     }
 }
@@ -256,14 +261,13 @@ fn validate_attachment_status(new: &Value, _old: &Value, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled};
 
     #[test]
     fn a_class_of_storage_stays_as_it_is() {
         let class = json!({ "provisioner": "example.com/p" });
-        assert_eq!(filled(&STORAGE_CLASS, "storage.v1.StorageClass", &class)["volumeBindingMode"], "Immediate");
+        assert_eq!(filled("storage.v1.StorageClass", &class)["volumeBindingMode"], "Immediate");
         each_mistake_has_its_message(
-            &STORAGE_CLASS,
             "storage.v1.StorageClass",
             &class,
             &[
@@ -281,7 +285,6 @@ mod tests {
             ],
         );
         each_change_has_its_message(
-            &STORAGE_CLASS,
             "storage.v1.StorageClass",
             &class,
             &[
@@ -293,10 +296,9 @@ mod tests {
 
     #[test]
     fn drivers_nodes_and_attachments_follow_their_rules() {
-        let driver = filled(&CSI_DRIVER, "storage.v1.CSIDriver", &json!({ "spec": {} }));
+        let driver = filled("storage.v1.CSIDriver", &json!({ "spec": {} }));
         assert_eq!(driver["spec"]["volumeLifecycleModes"], json!(["Persistent"]));
         each_change_has_its_message(
-            &CSI_DRIVER,
             "storage.v1.CSIDriver",
             &driver,
             &[(
@@ -307,7 +309,6 @@ mod tests {
         );
         let node = json!({ "spec": { "drivers": [{ "name": "a", "nodeID": "1" }] } });
         each_mistake_has_its_message(
-            &CSI_NODE,
             "storage.v1.CSINode",
             &node,
             &[
@@ -322,7 +323,6 @@ mod tests {
         let attachment =
             json!({ "spec": { "attacher": "a", "nodeName": "n", "source": { "persistentVolumeName": "v" } } });
         each_mistake_has_its_message(
-            &VOLUME_ATTACHMENT,
             "storage.v1.VolumeAttachment",
             &attachment,
             &[(
@@ -333,7 +333,6 @@ mod tests {
         );
         let class = json!({ "driverName": "a", "parameters": { "b": "c" } });
         each_change_has_its_message(
-            &VOLUME_ATTRIBUTES_CLASS,
             "storage.v1.VolumeAttributesClass",
             &class,
             &[("parameters.b", json!("d"), &["parameters: Forbidden: updates to parameters are forbidden."])],

@@ -1,8 +1,9 @@
 //! PersistentVolumes: one source each, which stays.
 
-use crate::strategy::place::{Place, quantity, same, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::{quantity, same, set_if_empty};
 use crate::strategy::{PLAIN, Strategy, node, node_selector};
-use object::field::{Error, Errors, Path};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy =
@@ -66,26 +67,26 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let spec = Place::root(new).child("spec");
-    spec.child("accessModes").required("", errors);
+    let spec = Place::field_of(new, "spec");
+    spec.field("accessModes").require(errors);
     validate_access_modes(&spec, errors);
     validate_capacity(&spec, errors);
-    let policy = spec.child("persistentVolumeReclaimPolicy");
+    let policy = spec.field("persistentVolumeReclaimPolicy");
     if !policy.is_empty() {
-        policy.one_of(&["Delete", "Recycle", "Retain"], errors);
+        policy.one_of(errors, &["Delete", "Recycle", "Retain"]);
     }
     validate_affinity(&spec, errors);
     validate_source(&spec, errors);
-    spec.child("storageClassName").optional_follows(name::dns_subdomain, errors);
-    spec.child("volumeMode").optional_one_of(&MODES, errors);
-    let class = spec.child("volumeAttributesClassName");
-    if !class.is_null() {
-        if class.required("an empty string is disallowed", errors) {
-            class.follows(name::dns_subdomain, errors);
+    spec.field("storageClassName").follows_if_set(errors, name::dns_subdomain);
+    spec.field("volumeMode").one_of_if_set(errors, &MODES);
+    let class = spec.field("volumeAttributesClassName");
+    if class.is_set() {
+        if class.require_because(errors, "an empty string is disallowed") {
+            class.follows(errors, name::dns_subdomain);
         }
-        if !spec.has("csi") {
+        if !spec.field("csi").is_set() {
             let detail = "has to be specified when using volumeAttributesClassName";
-            errors.push(Error::required(&spec.child("csi").path, detail));
+            spec.field("csi").required(errors, detail);
         }
     }
     if let Some(old) = old {
@@ -95,95 +96,98 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 
 /// The ways a volume may be used; one of them excludes all others.
 pub fn validate_access_modes(spec: &Place, errors: &mut Errors) {
-    let modes = spec.child("accessModes");
-    for mode in spec.items("accessModes") {
-        Place::new(mode, &modes.path).one_of(&ACCESS_MODES, errors);
+    let modes = spec.field("accessModes");
+    for mode in spec.field("accessModes").values() {
+        modes.with(mode).one_of(errors, &ACCESS_MODES);
     }
     let known = || {
-        spec.items("accessModes").iter().filter(|mode| mode.as_str().is_some_and(|mode| ACCESS_MODES.contains(&mode)))
+        spec.field("accessModes")
+            .values()
+            .iter()
+            .filter(|mode| mode.as_str().is_some_and(|mode| ACCESS_MODES.contains(&mode)))
     };
     if known().any(|mode| mode == "ReadWriteOncePod") && known().any(|mode| mode != "ReadWriteOncePod") {
-        errors.push(Error::forbidden(&modes.path, "may not use ReadWriteOncePod with other access modes"));
+        modes.forbidden(errors, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
 fn validate_capacity(spec: &Place, errors: &mut Errors) {
-    let capacity = spec.child("capacity");
-    capacity.required("", errors);
-    if !capacity.has("storage") || capacity.as_object().is_some_and(|amounts| amounts.len() > 1) {
-        errors.push(Error::not_supported(&capacity.path, capacity.value.clone(), &["storage"]));
+    let capacity = spec.field("capacity");
+    capacity.require(errors);
+    if !capacity.field("storage").is_set() || capacity.value().as_object().is_some_and(|amounts| amounts.len() > 1) {
+        capacity.not_supported_value(errors, capacity.value().clone(), &["storage"]);
     }
-    for (_, amount) in spec.map("capacity") {
-        let value = quantity(amount.value);
+    for (_, amount) in spec.field("capacity").entries() {
+        let value = quantity(amount.value());
         if value.is_negative() || value.is_zero() {
-            errors.push(amount.invalid("must be greater than zero"));
+            amount.invalid(errors, "must be greater than zero");
         }
     }
 }
 
 fn validate_affinity(spec: &Place, errors: &mut Errors) {
-    let affinity = spec.child("nodeAffinity");
-    if affinity.is_null() {
+    let affinity = spec.field("nodeAffinity");
+    if !affinity.is_set() {
         return;
     }
-    let required = affinity.child("required");
-    if required.is_null() {
-        errors.push(Error::required(&required.path, "must specify required node constraints"));
+    let required = affinity.field("required");
+    if !required.is_set() {
+        required.required(errors, "must specify required node constraints");
     } else {
         node_selector::validate(&required, errors);
     }
 }
 
 fn validate_source(spec: &Place, errors: &mut Errors) {
-    let mut sources = SOURCES.iter().filter(|(source, _)| spec.has(source));
+    let mut sources = SOURCES.iter().filter(|(source, _)| spec.field(source).is_set());
     let Some((source, required)) = sources.next() else {
-        errors.push(Error::required(&spec.path, "must specify a volume type"));
+        spec.required(errors, "must specify a volume type");
         return;
     };
-    let place = spec.child(source);
+    let place = spec.field(source);
     for field in *required {
-        place.child(field).required("", errors);
+        place.field(field).require(errors);
     }
     match *source {
         "hostPath" | "local" => {
-            let path = place.child("path");
-            if path.string().split('/').any(|step| step == "..") {
-                errors.push(Error::invalid(&path.path, path.string(), "must not contain '..'"));
+            let path = place.field("path");
+            if path.text().split('/').any(|step| step == "..") {
+                path.invalid_value(errors, path.text(), "must not contain '..'");
             }
         }
-        "nfs" if !place.text("path").starts_with('/') => {
-            errors.push(Error::invalid(&place.child("path").path, place.text("path"), "must be an absolute path"));
+        "nfs" if !place.field("path").text().starts_with('/') => {
+            place.field("path").invalid_value(errors, place.field("path").text(), "must be an absolute path");
         }
         "csi" => validate_csi(&place, errors),
         _ => {}
     }
-    if *source == "local" && !spec.has("nodeAffinity") {
-        errors.push(Error::required(&spec.child("nodeAffinity").path, "Local volume requires node affinity"));
+    if *source == "local" && !spec.field("nodeAffinity").is_set() {
+        spec.field("nodeAffinity").required(errors, "Local volume requires node affinity");
     }
     for (other, _) in sources {
-        errors.push(Error::forbidden(&spec.child(other).path, "may not specify more than 1 volume type"));
+        spec.field(other).forbidden(errors, "may not specify more than 1 volume type");
     }
-    let is_root =
-        !spec.at("hostPath").text("path").is_empty() && spec.at("hostPath").text("path").chars().all(|c| c == '/');
-    if is_root && spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
-        let path = spec.child("persistentVolumeReclaimPolicy").path;
-        errors.push(Error::forbidden(&path, "may not be 'recycle' for a hostPath mount of '/'"));
+    let is_root = !spec.value().at("hostPath").text("path").is_empty()
+        && spec.value().at("hostPath").text("path").chars().all(|c| c == '/');
+    if is_root && spec.field("persistentVolumeReclaimPolicy").text() == "Recycle" {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        spec.field("persistentVolumeReclaimPolicy").forbidden(errors, detail);
     }
 }
 
 fn validate_csi(csi: &Place, errors: &mut Errors) {
-    validate_driver_name(&csi.child("driver"), errors);
-    for reference in SECRETS_OF_CSI.iter().map(|field| csi.child(field)).filter(|reference| !reference.is_null()) {
-        reference.child("name").required_follows(name::dns_subdomain, errors);
-        reference.child("namespace").required_follows(name::dns_label, errors);
+    validate_driver_name(&csi.field("driver"), errors);
+    for reference in SECRETS_OF_CSI.iter().map(|field| csi.field(field)).filter(|reference| reference.is_set()) {
+        reference.field("name").require_follows(errors, name::dns_subdomain);
+        reference.field("namespace").require_follows(errors, name::dns_label);
     }
 }
 
 /// The name of a driver: a domain, in whatever case.
 pub fn validate_driver_name(driver: &Place, errors: &mut Errors) {
-    if driver.required("", errors) {
-        driver.shorter_than(63, errors);
-        driver.follows(|text| name::dns_subdomain(&text.to_lowercase()), errors);
+    if driver.require(errors) {
+        driver.shorter_than(errors, 63);
+        driver.follows(errors, |text| name::dns_subdomain(&text.to_lowercase()));
     }
 }
 
@@ -196,34 +200,30 @@ fn validate_change(spec: &Place, before: &Value, errors: &mut Errors) {
         }
         now
     };
-    if SOURCES.iter().any(|(source, _)| !same(&told_later(source, spec.at(source)), before.at(source))) {
-        errors.push(Error::forbidden(
-            &spec.path.child("persistentvolumesource"),
-            "spec.persistentvolumesource is immutable after creation",
-        ));
+    if SOURCES.iter().any(|(source, _)| !same(&told_later(source, spec.field(source).value()), before.at(source))) {
+        spec.field("persistentvolumesource")
+            .forbidden(errors, "spec.persistentvolumesource is immutable after creation");
     }
-    let mode = Place::new(spec.at("volumeMode"), &Path::new("volumeMode"));
-    mode.unchanged(before.at("volumeMode"), errors);
-    let class = spec.child("volumeAttributesClassName");
-    if class.is_null() && before.has("volumeAttributesClassName") {
-        errors.push(Error::forbidden(&class.path, "update from non-nil value to nil is forbidden"));
+    let mode = Place::named(spec.field("volumeMode").value(), "volumeMode");
+    mode.unchanged(errors, before.at("volumeMode"));
+    let class = spec.field("volumeAttributesClassName");
+    if !class.is_set() && before.has("volumeAttributesClassName") {
+        class.forbidden(errors, "update from non-nil value to nil is forbidden");
     }
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let volume = Place::root(new);
-    let spec = volume.child("spec");
+    let volume = Place::object(new);
+    let spec = volume.field("spec");
     let deprecated = [
         (STORAGE_CLASS_ANNOTATION, STORAGE_CLASS_DEPRECATED),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ];
-    let annotations =
-        deprecated.iter().map(|(key, message)| (volume.descend(&["metadata", "annotations"]).key(key), message));
-    let mut warnings: Vec<String> = annotations
-        .filter(|(place, _)| !place.is_null())
-        .map(|(place, message)| format!("{}: {message}", place.path))
-        .collect();
-    if spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
+    let annotations = volume.descend(&["metadata", "annotations"]);
+    let found = deprecated.iter().map(|(key, message)| (annotations.key(key), message));
+    let found = found.filter(|(place, _)| place.is_set());
+    let mut warnings: Vec<String> = found.map(|(place, message)| format!("{place}: {message}")).collect();
+    if spec.field("persistentVolumeReclaimPolicy").text() == "Recycle" {
         warnings.push(
             "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended \
              approach is to use dynamic provisioning."
@@ -231,8 +231,8 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
         );
     }
     let terms = spec.descend(&["nodeAffinity", "required"]);
-    warnings.extend(terms.list("nodeSelectorTerms").flat_map(|term| node::selector_term_warnings(&term)));
-    let sources = DEPRECATED_SOURCES.iter().filter(|(source, ..)| spec.has(source));
+    warnings.extend(terms.field("nodeSelectorTerms").items().flat_map(|term| node::selector_term_warnings(&term)));
+    let sources = DEPRECATED_SOURCES.iter().filter(|(source, ..)| spec.field(source).is_set());
     warnings.extend(sources.map(|(_, shown, message)| format!("spec.{shown}: {message}")));
     warnings
 }
@@ -240,7 +240,7 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message};
 
     fn volume() -> Value {
         json!({ "spec": { "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "hostPath": { "path": "/data" } } })
@@ -249,7 +249,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.PersistentVolume",
             &volume(),
             &[
@@ -292,7 +291,7 @@ mod tests {
         );
         let local = json!({ "spec": { "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1" }, "local": { "path": "/a" } } });
         assert_eq!(
-            crate::strategy::place::testing::messages(&STRATEGY, "core.v1.PersistentVolume", &local, None),
+            crate::strategy::check::messages("core.v1.PersistentVolume", &local, None),
             ["spec.nodeAffinity: Required value: Local volume requires node affinity"]
         );
     }
@@ -300,7 +299,6 @@ mod tests {
     #[test]
     fn the_source_stays() {
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.PersistentVolume",
             &volume(),
             &[

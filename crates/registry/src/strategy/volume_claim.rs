@@ -1,9 +1,10 @@
 //! PersistentVolumeClaims: what is asked for stays, but for growing and for what the system fills in.
 
-use crate::strategy::place::{Place, quantity, same, set_if_empty};
+use crate::strategy::place::Place;
+use crate::strategy::value::{quantity, same, set_if_empty};
 use crate::strategy::volume::{MODES, STORAGE_CLASS_ANNOTATION, STORAGE_CLASS_DEPRECATED, validate_access_modes};
 use crate::strategy::{PLAIN, Strategy, label_selector, resource_name};
-use object::field::{Error, Errors, Path};
+use object::field::Errors;
 use object::{Edit, Value, View, json, name};
 
 pub const STRATEGY: Strategy = Strategy {
@@ -61,8 +62,8 @@ fn align_sources(spec: &mut Value) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let claim = Place::root(new);
-    validate_spec(&claim.child("spec"), errors);
+    let claim = Place::object(new);
+    validate_spec(&claim.field("spec"), errors);
     if let Some(old) = old {
         validate_change(&claim, old, errors);
     }
@@ -70,32 +71,30 @@ fn validate(new: &Value, old: Option<&Value>, errors: &mut Errors) {
 
 /// The rules of a claim's spec, also where it is a template.
 pub fn validate_spec(spec: &Place, errors: &mut Errors) {
-    spec.child("accessModes").required("at least 1 access mode is required", errors);
-    label_selector::validate(spec.at("selector"), &spec.child("selector").path, errors);
+    spec.field("accessModes").require_because(errors, "at least 1 access mode is required");
+    label_selector::validate(&spec.field("selector"), errors);
     validate_access_modes(spec, errors);
-    let request = Place {
-        value: spec.value.path(&["resources", "requests", "storage"]),
-        path: spec.child("resources").path.key("storage"),
-    };
-    let amount = quantity(request.value);
-    if request.is_null() {
-        errors.push(Error::required(&request.path, ""));
+    let resources = spec.field("resources");
+    let request = resources.key("storage").with(spec.value().path(&["resources", "requests", "storage"]));
+    let amount = quantity(request.value());
+    if !request.is_set() {
+        request.required(errors, "");
     } else if amount.is_negative() || amount.is_zero() {
-        errors.push(request.invalid("must be greater than zero"));
+        request.invalid(errors, "must be greater than zero");
     }
-    spec.child("storageClassName").optional_follows(name::dns_subdomain, errors);
-    spec.child("volumeMode").optional_one_of(&MODES, errors);
+    spec.field("storageClassName").follows_if_set(errors, name::dns_subdomain);
+    spec.field("volumeMode").one_of_if_set(errors, &MODES);
     for field in ["dataSource", "dataSourceRef"] {
-        validate_source(&spec.child(field), errors);
+        validate_source(&spec.field(field), errors);
     }
-    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
+    let (source, reference) = (spec.field("dataSource").value(), spec.field("dataSourceRef").value());
     if source.is_object() && !reference.text("namespace").is_empty() {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
-        errors.push(Error::invalid(&spec.path, json!({}), detail));
+        spec.invalid_value(errors, json!({}), detail);
     } else if source.is_object() && reference.is_object() && !names_the_same(source, reference) {
-        errors.push(Error::invalid(&spec.path, json!({}), "must match dataSourceRef"));
+        spec.invalid_value(errors, json!({}), "must match dataSourceRef");
     }
-    spec.child("volumeAttributesClassName").optional_follows(name::dns_subdomain, errors);
+    spec.field("volumeAttributesClassName").follows_if_set(errors, name::dns_subdomain);
 }
 
 fn names_the_same(source: &Value, reference: &Value) -> bool {
@@ -103,45 +102,45 @@ fn names_the_same(source: &Value, reference: &Value) -> bool {
 }
 
 fn validate_source(source: &Place, errors: &mut Errors) {
-    if source.is_null() {
+    if !source.is_set() {
         return;
     }
-    source.child("name").required("", errors);
-    source.child("kind").required("", errors);
-    if source.text("apiGroup").is_empty() && source.text("kind") != "PersistentVolumeClaim" {
+    source.field("name").require(errors);
+    source.field("kind").require(errors);
+    if source.field("apiGroup").text().is_empty() && source.field("kind").text() != "PersistentVolumeClaim" {
         let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        errors.push(Error::invalid(&source.path, source.text("kind"), detail));
+        source.invalid_value(errors, source.field("kind").text(), detail);
     }
-    source.child("apiGroup").optional_follows(name::dns_subdomain, errors);
-    source.child("namespace").optional_follows(name::dns_label, errors);
+    source.field("apiGroup").follows_if_set(errors, name::dns_subdomain);
+    source.field("namespace").follows_if_set(errors, name::dns_label);
 }
 
 fn validate_change(claim: &Place, old: &Value, errors: &mut Errors) {
-    let (spec, before) = (claim.child("spec"), old.at("spec"));
+    let (spec, before) = (claim.field("spec"), old.at("spec"));
     let annotation = |claim: &Value| claim.path(&["metadata", "annotations", STORAGE_CLASS_ANNOTATION]).clone();
-    if !may_name_class(&annotation(claim.value), &annotation(old), &spec, before) {
-        let place = claim.descend(&["metadata", "annotations"]).key(STORAGE_CLASS_ANNOTATION);
-        place.unchanged(&annotation(old), errors);
+    if !may_name_class(&annotation(claim.value()), &annotation(old), spec.value(), before) {
+        let annotations = claim.descend(&["metadata", "annotations"]);
+        annotations.key(STORAGE_CLASS_ANNOTATION).unchanged(errors, &annotation(old));
     }
-    if !same(&without_what_may_change(claim.value, old), before) {
-        errors.push(Error::forbidden(
-            &spec.path,
+    if !same(&without_what_may_change(claim.value(), old), before) {
+        spec.forbidden(
+            errors,
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
-        ));
+        );
     }
     let requested = |spec: &Value| quantity(spec.path(&["resources", "requests", "storage"]));
-    let storage = spec.descend(&["resources", "requests", "storage"]).path;
+    let storage = spec.descend(&["resources", "requests", "storage"]);
     // A request that could not be met may be taken back, but not to less than there is already.
     let there = quantity(old.path(&["status", "capacity", "storage"]));
-    if requested(&spec) < requested(before) && requested(&spec) <= there {
-        errors.push(Error::forbidden(&storage, "field can not be less than status.capacity"));
+    if requested(spec.value()) < requested(before) && requested(spec.value()) <= there {
+        storage.forbidden(errors, "field can not be less than status.capacity");
     }
-    Place::new(spec.at("volumeMode"), &Path::new("volumeMode")).unchanged(before.at("volumeMode"), errors);
-    let class = spec.child("volumeAttributesClassName");
+    Place::named(spec.field("volumeMode").value(), "volumeMode").unchanged(errors, before.at("volumeMode"));
+    let class = spec.field("volumeAttributesClassName");
     if old.at("status").has("currentVolumeAttributesClassName") && class.is_empty() {
-        let to = if class.is_null() { "nil" } else { "empty string" };
+        let to = if !class.is_set() { "nil" } else { "empty string" };
         let detail = format!("update to {to} is forbidden when status.currentVolumeAttributesClassName is not nil");
-        errors.push(Error::forbidden(&class.path, detail));
+        class.forbidden(errors, detail);
     }
 }
 
@@ -185,38 +184,41 @@ fn without_what_may_change(claim: &Value, old: &Value) -> Value {
 }
 
 fn validate_status(new: &Value, _old: &Value, errors: &mut Errors) {
-    let claim = Place::root(new);
-    let modes = Place::new(new.path(&["spec", "accessModes"]), &Path::new("Spec").child("accessModes"));
-    modes.required("", errors);
-    let status = claim.child("status");
-    for (_, amount) in status.map("capacity") {
-        if quantity(amount.value).is_negative() {
-            errors.push(amount.invalid("must be a valid resource quantity"));
+    let claim = Place::object(new);
+    let modes = Place::named(new.path(&["spec", "accessModes"]), "Spec.accessModes");
+    modes.require(errors);
+    let status = claim.field("status");
+    for (_, amount) in status.field("capacity").entries() {
+        if quantity(amount.value()).is_negative() {
+            amount.invalid(errors, "must be a valid resource quantity");
         }
     }
-    let statuses = status.child("allocatedResourceStatuses");
-    for (name, state) in status.entries("allocatedResourceStatuses") {
+    let statuses = status.field("allocatedResourceStatuses");
+    for (name, state) in status.value().entries("allocatedResourceStatuses") {
         if !state.as_str().is_some_and(|state| RESIZE_STATUSES.contains(&state)) {
-            errors.push(Error::not_supported(&statuses.path, name, &RESIZE_STATUSES));
+            statuses.not_supported_value(errors, name, &RESIZE_STATUSES);
         }
     }
-    for (_, amount) in status.map("allocatedResources") {
+    for (_, amount) in status.field("allocatedResources").entries() {
         resource_name::validate_amount("storage", &amount, errors);
     }
 }
 
 fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
-    let claim = Place::root(new);
-    let annotation = claim.descend(&["metadata", "annotations"]).key(STORAGE_CLASS_ANNOTATION);
+    let claim = Place::object(new);
+    let annotations = claim.descend(&["metadata", "annotations"]);
+    let annotation = annotations.key(STORAGE_CLASS_ANNOTATION);
     let mut warnings = Vec::new();
-    if !annotation.is_null() {
-        warnings.push(format!("{}: {STORAGE_CLASS_DEPRECATED}", annotation.path));
+    if annotation.is_set() {
+        warnings.push(format!("{annotation}: {STORAGE_CLASS_DEPRECATED}"));
     }
     for list in ["requests", "limits"] {
-        let amount = claim.descend(&["spec", "resources", list]).key("storage");
-        if quantity(amount.value).millis() % 1000 != 0 {
-            let text = amount.string();
-            warnings.push(format!("{}: fractional byte value {text:?} is invalid, must be an integer", amount.path));
+        let resources = claim.descend(&["spec", "resources"]);
+        let list = resources.field(list);
+        let amount = list.key("storage");
+        if quantity(amount.value()).millis() % 1000 != 0 {
+            let text = amount.text();
+            warnings.push(format!("{amount}: fractional byte value {text:?} is invalid, must be an integer"));
         }
     }
     warnings
@@ -225,7 +227,7 @@ fn warn(new: &Value, _old: Option<&Value>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_change_has_its_message, each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_change_has_its_message, each_mistake_has_its_message, filled};
 
     fn claim() -> Value {
         json!({
@@ -237,7 +239,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &STRATEGY,
             "core.v1.PersistentVolumeClaim",
             &claim(),
             &[
@@ -276,7 +277,6 @@ mod tests {
         let immutable = "spec: Forbidden: spec is immutable after creation except resources.requests and \
                          volumeAttributesClassName for bound claims";
         each_change_has_its_message(
-            &STRATEGY,
             "core.v1.PersistentVolumeClaim",
             &claim(),
             &[
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn either_form_of_the_source_fills_the_other() {
-        let mut new = filled(&STRATEGY, "core.v1.PersistentVolumeClaim", &claim());
+        let mut new = filled("core.v1.PersistentVolumeClaim", &claim());
         new["spec"]["dataSource"] = json!({ "kind": "PersistentVolumeClaim", "name": "a" });
         prepare(&mut new, None);
         assert_eq!(new["spec"]["dataSourceRef"], json!({ "kind": "PersistentVolumeClaim", "name": "a" }));

@@ -2,8 +2,8 @@
 
 use crate::strategy::place::Place;
 use crate::strategy::{PLAIN, Strategy, label_selector};
-use object::field::{Error, Errors};
-use object::{Edit, Value, View, json, name};
+use object::field::Errors;
+use object::{Edit, Value, json, name};
 
 /// What all configurations of admission have in common.
 pub const ADMISSION: Strategy = Strategy { generation: true, unconditional_update: false, ..PLAIN };
@@ -52,86 +52,86 @@ pub fn default_client(config: &mut Value) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, errors: &mut Errors) {
-    let configuration = Place::root(new);
-    for hook in configuration.list("webhooks") {
+    let configuration = Place::object(new);
+    for hook in configuration.field("webhooks").items() {
         validate_hook(&hook, errors);
-        validate_versions(&hook.child("admissionReviewVersions"), &["v1", "v1beta1"], errors);
+        validate_versions(&hook.field("admissionReviewVersions"), &["v1", "v1beta1"], errors);
     }
-    configuration.unique_by("webhooks", "name", errors);
+    configuration.field("webhooks").unique_by(errors, "name");
 }
 
 fn validate_hook(hook: &Place, errors: &mut Errors) {
-    let name = hook.child("name");
-    if name.required("", errors) {
-        let wrong = name::dns_subdomain(name.string());
+    let name = hook.field("name");
+    if name.require(errors) {
+        let wrong = name::dns_subdomain(name.text());
         if !wrong.is_empty() {
-            errors.push(name.invalid(wrong.join(",")));
-        } else if name.string().split('.').count() < 3 {
-            errors.push(name.invalid("should be a domain with at least three segments separated by dots"));
+            name.invalid(errors, wrong.join(","));
+        } else if name.text().split('.').count() < 3 {
+            name.invalid(errors, "should be a domain with at least three segments separated by dots");
         }
     }
-    hook.list("rules").for_each(|rule| validate_rule(&rule, errors));
-    hook.child("failurePolicy").optional_one_of(&FAILURE_POLICIES, errors);
-    hook.child("matchPolicy").optional_one_of(&MATCH_POLICIES, errors);
-    let effects = hook.child("sideEffects");
-    if effects.is_null() {
-        errors.push(Error::required(&effects.path, format!("must specify one of {}", SIDE_EFFECTS.join(", "))));
+    hook.field("rules").items().for_each(|rule| validate_rule(&rule, errors));
+    hook.field("failurePolicy").one_of_if_set(errors, &FAILURE_POLICIES);
+    hook.field("matchPolicy").one_of_if_set(errors, &MATCH_POLICIES);
+    let effects = hook.field("sideEffects");
+    if !effects.is_set() {
+        effects.required(errors, format!("must specify one of {}", SIDE_EFFECTS.join(", ")));
     }
-    effects.optional_one_of(&SIDE_EFFECTS, errors);
-    let timeout = hook.child("timeoutSeconds");
-    if timeout.as_i64().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
-        errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
+    effects.one_of_if_set(errors, &SIDE_EFFECTS);
+    let timeout = hook.field("timeoutSeconds");
+    if timeout.number().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
+        timeout.invalid(errors, "the timeout value must be between 1 and 30 seconds");
     }
     validate_selectors(hook, errors);
-    validate_client(&hook.child("clientConfig"), errors);
+    validate_client(&hook.field("clientConfig"), errors);
     validate_conditions(hook, errors);
-    hook.child("reinvocationPolicy").optional_one_of(&REINVOCATION_POLICIES, errors);
+    hook.field("reinvocationPolicy").one_of_if_set(errors, &REINVOCATION_POLICIES);
 }
 
 pub fn validate_selectors(matching: &Place, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
-        label_selector::validate(matching.at(field), &matching.child(field).path, errors);
+        label_selector::validate(&matching.field(field), errors);
     }
 }
 
 /// Expressions that have to hold. Whether they can be compiled is checked where they are compiled.
 pub fn validate_conditions(place: &Place, errors: &mut Errors) {
-    place.child("matchConditions").at_most(MAX_CONDITIONS, errors);
-    for condition in place.list("matchConditions") {
-        if condition.text("expression").trim().is_empty() {
-            errors.push(Error::required(&condition.child("expression").path, ""));
+    place.field("matchConditions").at_most(errors, MAX_CONDITIONS);
+    for condition in place.field("matchConditions").items() {
+        if condition.field("expression").text().trim().is_empty() {
+            condition.field("expression").required(errors, "");
         }
-        condition.child("name").required_follows(name::qualified_name, errors);
+        condition.field("name").require_follows(errors, name::qualified_name);
     }
-    place.unique_by("matchConditions", "name", errors);
+    place.field("matchConditions").unique_by(errors, "name");
 }
 
 /// Which requests are meant: operations on resources.
 pub fn validate_rule(rule: &Place, errors: &mut Errors) {
     let lists = [("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")];
     for (field, words) in lists {
-        let list = rule.child(field);
-        list.required("", errors);
-        if rule.items(field).len() > 1 && rule.items(field).iter().any(|item| item == "*") {
-            errors.push(list.invalid(format!("if '*' is present, must not specify other {words}")));
+        let list = rule.field(field);
+        list.require(errors);
+        if rule.field(field).values().len() > 1 && rule.field(field).values().iter().any(|item| item == "*") {
+            list.invalid(errors, format!("if '*' is present, must not specify other {words}"));
         }
     }
-    rule.list("operations").for_each(|operation| operation.one_of(&OPERATIONS, errors));
-    for version in rule.list("apiVersions") {
-        version.required("", errors);
+    rule.field("operations").items().for_each(|operation| operation.one_of(errors, &OPERATIONS));
+    for version in rule.field("apiVersions").items() {
+        version.require(errors);
     }
     validate_resources(rule, errors);
-    rule.child("scope").optional_one_of(&SCOPES, errors);
+    rule.field("scope").one_of_if_set(errors, &SCOPES);
 }
 
 fn validate_resources(rule: &Place, errors: &mut Errors) {
-    let all = rule.child("resources");
-    all.required("", errors);
-    let names: Vec<&str> = rule.items("resources").iter().filter_map(Value::as_str).collect();
+    let all = rule.field("resources");
+    all.require(errors);
+    let names: Vec<&str> = rule.field("resources").values().iter().filter_map(Value::as_str).collect();
     let (mut whole, mut everywhere) = (Vec::new(), Vec::new());
     for (index, text) in names.iter().enumerate() {
         if text.is_empty() {
-            errors.push(Error::required(&all.path.index(index), ""));
+            all.item(index).required(errors, "");
         }
         let Some((resource, subresource)) = text.split_once('/') else { continue };
         let known = [
@@ -139,7 +139,7 @@ fn validate_resources(rule: &Place, errors: &mut Errors) {
             (everywhere.contains(&subresource), format!("if '*/{subresource}' is present, must not specify {text}")),
         ];
         let wrong = known.into_iter().filter(|(wrong, _)| *wrong);
-        errors.extend(wrong.map(|(_, detail)| Error::invalid(&all.path.index(index), *text, detail)));
+        wrong.for_each(|(_, detail)| all.item(index).invalid_value(errors, *text, detail));
         if subresource == "*" {
             whole.push(resource);
         }
@@ -148,66 +148,64 @@ fn validate_resources(rule: &Place, errors: &mut Errors) {
         }
     }
     if names.len() > 1 && names.contains(&"*/*") {
-        errors.push(all.invalid("if '*/*' is present, must not specify other resources"));
+        all.invalid(errors, "if '*/*' is present, must not specify other resources");
     }
     if names.contains(&"*") && names.iter().any(|name| *name != "*" && !name.contains('/')) {
-        errors.push(all.invalid("if '*' is present, must not specify other resources without subresources"));
+        all.invalid(errors, "if '*' is present, must not specify other resources without subresources");
     }
 }
 
 /// The versions of the question a webhook understands; one of them has to be one we speak.
 pub fn validate_versions(versions: &Place, accepted: &[&str], errors: &mut Errors) {
     let words = accepted.join(", ");
-    if !versions.required(&format!("must specify one of {words}"), errors) {
+    if !versions.require_because(errors, &format!("must specify one of {words}")) {
         return;
     }
     let mut seen: Vec<&str> = Vec::new();
-    let items = versions.as_array().map_or(&[][..], Vec::as_slice);
-    for (index, item) in items.iter().enumerate() {
-        let version = Place::new(item, &versions.path.index(index));
-        if seen.contains(&version.string()) {
-            errors.push(version.invalid("duplicate version"));
+    for version in versions.items() {
+        if seen.contains(&version.text()) {
+            version.invalid(errors, "duplicate version");
         } else {
-            version.follows(name::dns_1035_label, errors);
+            version.follows(errors, name::dns_1035_label);
         }
-        seen.push(version.string());
+        seen.push(version.text());
     }
     if !seen.iter().any(|version| accepted.contains(version)) {
-        errors.push(versions.invalid(format!("must include at least one of {words}")));
+        versions.invalid(errors, format!("must include at least one of {words}"));
     }
 }
 
 /// How to reach a webhook: an address or a service.
 pub fn validate_client(config: &Place, errors: &mut Errors) {
-    let (url, service) = (config.child("url"), config.child("service"));
-    if url.is_null() == service.is_null() {
-        errors.push(Error::required(&config.path, "exactly one of url or service is required"));
-    } else if service.is_null() {
+    let (url, service) = (config.field("url"), config.field("service"));
+    if url.is_set() == service.is_set() {
+        config.required(errors, "exactly one of url or service is required");
+    } else if url.is_set() {
         validate_url(&url, errors);
     } else {
-        service.child("name").required("", errors);
-        service.child("namespace").required("", errors);
-        let port = service.child("port");
-        if !(1..=65535).contains(&port.as_i64().unwrap_or(HTTPS_PORT)) {
-            errors.push(port.invalid("port is not valid: must be between 1 and 65535, inclusive"));
+        service.field("name").require(errors);
+        service.field("namespace").require(errors);
+        let port = service.field("port");
+        if !(1..=65535).contains(&port.number().unwrap_or(HTTPS_PORT)) {
+            port.invalid(errors, "port is not valid: must be between 1 and 65535, inclusive");
         }
-        validate_path(&service.child("path"), errors);
+        validate_path(&service.field("path"), errors);
     }
 }
 
 fn validate_url(url: &Place, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
-    let (scheme, rest) = url.string().split_once("://").unwrap_or(("", url.string()));
+    let (scheme, rest) = url.text().split_once("://").unwrap_or(("", url.text()));
     if scheme != "https" {
         let detail = format!("'https' is the only allowed URL scheme{form}");
-        errors.push(Error::invalid(&url.path, scheme, detail));
+        url.invalid_value(errors, scheme, detail);
     }
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     if host.is_empty() {
-        errors.push(Error::invalid(&url.path, "", format!("host must be specified{form}")));
+        url.invalid_value(errors, "", format!("host must be specified{form}"));
     }
     let forbidden = [
         (user, "user information is not permitted in the URL"),
@@ -215,24 +213,24 @@ fn validate_url(url: &Place, errors: &mut Errors) {
         (query, "query parameters are not permitted in the URL"),
     ];
     let found = forbidden.into_iter().filter(|(part, _)| !part.is_empty());
-    errors.extend(found.map(|(part, detail)| Error::invalid(&url.path, part, detail)));
+    found.for_each(|(part, detail)| url.invalid_value(errors, part, detail));
 }
 
 fn validate_path(path: &Place, errors: &mut Errors) {
-    let text = path.string();
+    let text = path.text();
     if matches!(text, "" | "/") {
         return;
     }
     if text != "//" && !text.starts_with('/') {
-        errors.push(path.invalid("must start with a '/'"));
+        path.invalid(errors, "must start with a '/'");
     }
     let inner = text.strip_prefix('/').unwrap_or(text);
     for (index, step) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
         if step.is_empty() {
-            errors.push(path.invalid(format!("segment[{index}] may not be empty")));
+            path.invalid(errors, format!("segment[{index}] may not be empty"));
         } else {
             let wrong = name::dns_subdomain(step).into_iter();
-            errors.extend(wrong.map(|message| path.invalid(format!("segment[{index}]: {message}"))));
+            wrong.for_each(|message| path.invalid(errors, format!("segment[{index}]: {message}")));
         }
     }
 }
@@ -240,7 +238,7 @@ fn validate_path(path: &Place, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::place::testing::{each_mistake_has_its_message, filled};
+    use crate::strategy::check::{each_mistake_has_its_message, filled};
 
     const KIND: &str = "admissionregistration.v1.MutatingWebhookConfiguration";
 
@@ -254,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_usual_is_filled_in() {
-        let hook = filled(&MUTATING, KIND, &configuration())["webhooks"][0].clone();
+        let hook = filled(KIND, &configuration())["webhooks"][0].clone();
         assert_eq!(hook["clientConfig"]["service"]["port"], 443);
         assert_eq!((&hook["failurePolicy"], &hook["matchPolicy"]), (&json!("Fail"), &json!("Equivalent")));
         assert_eq!((&hook["timeoutSeconds"], &hook["rules"][0]["scope"]), (&json!(10), &json!("*")));
@@ -264,7 +262,6 @@ mod tests {
     #[test]
     fn each_mistake_is_reported() {
         each_mistake_has_its_message(
-            &MUTATING,
             KIND,
             &configuration(),
             &[

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::strategy::at::At;
-use crate::strategy::place::same;
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
 use crate::strategy::{label_selector, pod};
 use object::field::Errors;
 use object::selector::LabelSelector;
@@ -31,12 +31,10 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> Option<bool> {
 }
 
 /// The rules of a selector that has to be there and match the template.
-pub(super) fn validate_selector(spec: &At, words: &Words, errors: &mut Errors) {
+pub(super) fn validate_selector(spec: &Place, words: &Words, errors: &mut Errors) {
     let selector = spec.field("selector");
-    if !selector.is_set() {
-        selector.required(errors, "");
-    }
-    label_selector::validate_at(&selector, errors);
+    selector.require_set(errors);
+    label_selector::validate(&selector, errors);
     if selector.is_set() && is_empty(selector.value()) {
         selector.invalid(errors, words.empty_selector);
     } else {
@@ -49,11 +47,9 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 }
 
 /// The labels of a template, if they are wrong, are shown as they are.
-pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
-    let template = spec.field("template");
-    let labels = template.field("metadata");
-    let labels = labels.field("labels");
-    match selects(spec.value().at("selector"), labels.value()) {
+pub(super) fn validate_match(spec: &Place, errors: &mut Errors) {
+    let labels = spec.descend(&["template", "metadata", "labels"]);
+    match selects(spec.field("selector").value(), labels.value()) {
         Some(true) => {}
         Some(false) => labels.invalid(errors, MISMATCH),
         None => spec.field("selector").invalid(errors, "invalid label selector"),
@@ -61,21 +57,19 @@ pub(super) fn validate_match(spec: &At, errors: &mut Errors) {
 }
 
 /// A template whose pods never end by themselves.
-pub(super) fn validate_template(template: &At, words: &Words, errors: &mut Errors) {
-    pod::validate_template_at(template, errors);
+pub(super) fn validate_template(template: &Place, words: &Words, errors: &mut Errors) {
+    pod::validate_template(template, errors);
     validate_endless(template, words, errors);
 }
 
-pub(super) fn validate_endless(template: &At, words: &Words, errors: &mut Errors) {
+pub(super) fn validate_endless(template: &Place, words: &Words, errors: &mut Errors) {
     let spec = template.field("spec");
-    spec.field("restartPolicy").must_be_one_of(errors, &["Always"]);
-    if spec.field("activeDeadlineSeconds").is_set() {
-        spec.field("activeDeadlineSeconds").forbidden(errors, words.deadline);
-    }
+    spec.field("restartPolicy").one_of(errors, &["Always"]);
+    spec.field("activeDeadlineSeconds").forbid(errors, words.deadline);
 }
 
 /// A number, or a share written as a percentage.
-pub(super) fn number_or_percent(at: &At, errors: &mut Errors) {
+pub(super) fn number_or_percent(at: &Place, errors: &mut Errors) {
     match at.value() {
         Value::String(text) if percent(text).is_none() => at.invalid(
             errors,
@@ -94,20 +88,20 @@ fn percent(text: &str) -> Option<i64> {
     good.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-pub(super) fn at_most_all(at: &At, errors: &mut Errors) {
+pub(super) fn at_most_all(at: &Place, errors: &mut Errors) {
     if percent(at.text()).is_some_and(|share| share > 100) {
         at.invalid(errors, "must not be greater than 100%");
     }
 }
 
 /// The number, whether it is a share or not; zero if it is neither.
-pub(super) fn number(at: &At) -> i64 {
+pub(super) fn number(at: &Place) -> i64 {
     percent(at.text()).unwrap_or_else(|| at.int())
 }
 
 /// Counters of a status: none is negative, and some are parts of others.
 pub(super) fn validate_counters(
-    status: &At,
+    status: &Place,
     counters: &[&'static str],
     parts: &[(&'static str, &'static str, &str)],
     errors: &mut Errors,
@@ -128,8 +122,7 @@ pub(super) fn validate_collisions(new: &Value, old: &Value, errors: &mut Errors)
     if let Some(before) = count(old)
         && count(new).is_none_or(|after| after < before)
     {
-        let object = At::object(new);
-        let status = object.field("status");
+        let status = Place::field_of(new, "status");
         let at = status.field("collisionCount");
         at.invalid_value(errors, at.int(), "cannot be decremented");
     }
@@ -155,8 +148,7 @@ pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
 pub(super) fn warn_template(new: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.is_none_or(|old| !same(old.at("spec"), new.at("spec"))) {
-        let object = At::object(new);
-        pod::warn_template(&object.field("spec").field("template"), &mut warnings);
+        pod::warn_template(&Place::field_of(new, "spec").field("template"), &mut warnings);
     }
     warnings
 }

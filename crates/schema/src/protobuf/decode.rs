@@ -42,7 +42,7 @@ impl<'a> Decoder<'a> {
         into: &mut Map<String, Value>,
     ) -> Result<(), ProtobufError> {
         let mut reader = Reader(bytes);
-        while let Some((number, found)) = reader.next()? {
+        while let Some((number, found)) = reader.next_field()? {
             let path: Vec<u32> = path.iter().copied().chain([number]).collect();
             match (known.fields.iter().find(|field| field.number == path), found) {
                 (Some(field), found) => self.field(field, found, into)?,
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
         let Found::Bytes(bytes) = found else { return Err(wrong()) };
         let (mut key, mut value) = (String::new(), None);
         let mut reader = Reader(bytes);
-        while let Some((number, found)) = reader.next()? {
+        while let Some((number, found)) = reader.next_field()? {
             match number {
                 1 => key = text(found)?.to_owned(),
                 2 => value = Some(self.map_value(values, found)?),
@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
             return self.value(node, found);
         };
         let (mut items, mut reader) = (Vec::new(), Reader(bytes));
-        while let Some((_, found)) = reader.next()? {
+        while let Some((_, found)) = reader.next_field()? {
             items.push(self.value(list.items, found)?);
         }
         Ok(Value::Array(items))
@@ -134,7 +134,7 @@ impl<'a> Decoder<'a> {
     fn any(self, name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
         let props = || self.schema.named("apiextensions.v1.JSONSchemaProps").expect("the built-in types have it");
         let (mut allowed, mut list, mut reader) = (None, Vec::new(), Reader(bytes));
-        while let Some((number, found)) = reader.next()? {
+        while let Some((number, found)) = reader.next_field()? {
             match (name, number, found) {
                 ("SchemaOrArray" | "SchemaOrStrings", 1, found) | ("SchemaOrBool", 2, found) => {
                     return self.value(props(), found);
@@ -205,7 +205,7 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn read(found: Found<'a>) -> Result<Self, ProtobufError> {
         let (mut parts, mut reader) = (Parts::default(), Reader(bytes(found)?));
-        while let Some((number, found)) = reader.next()? {
+        while let Some((number, found)) = reader.next_field()? {
             match (number, found) {
                 (1, Found::Varint(number)) => parts.first = number as i64,
                 (2, Found::Varint(number)) => parts.second = number as i64,

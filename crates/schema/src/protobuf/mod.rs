@@ -40,7 +40,7 @@ impl<'a> Envelope<'a> {
         let message = bytes.strip_prefix(MAGIC).ok_or_else(|| ProtobufError::new("the magic bytes are missing"))?;
         let mut envelope = Envelope { api_version: "", kind: "", raw: &[] };
         let mut reader = Reader(message);
-        while let Some((field, found)) = reader.next()? {
+        while let Some((field, found)) = reader.next_field()? {
             match (field, found) {
                 (1, Found::Bytes(bytes)) => envelope.read_type(bytes)?,
                 (2, Found::Bytes(bytes)) => envelope.raw = bytes,
@@ -53,7 +53,7 @@ impl<'a> Envelope<'a> {
     fn read_type(&mut self, bytes: &'a [u8]) -> Result<(), ProtobufError> {
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| ProtobufError::new("a type is no UTF-8"));
         let mut reader = Reader(bytes);
-        while let Some((field, found)) = reader.next()? {
+        while let Some((field, found)) = reader.next_field()? {
             match (field, found) {
                 (1, Found::Bytes(bytes)) => self.api_version = text(bytes)?,
                 (2, Found::Bytes(bytes)) => self.kind = text(bytes)?,

@@ -69,7 +69,7 @@ pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The next field's number and content; none at the end.
-    pub fn next(&mut self) -> Result<Option<(u32, Found<'a>)>, ProtobufError> {
+    pub fn next_field(&mut self) -> Result<Option<(u32, Found<'a>)>, ProtobufError> {
         if self.0.is_empty() {
             return Ok(None);
         }

@@ -1,9 +1,10 @@
 //! The server as a process of its own, in a directory of its own.
 
+use ambient::Ambient;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) struct Server {
     child: Child,
@@ -16,7 +17,8 @@ impl Server {
     pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let kubeconfig = dir.path().join("kubeconfig");
-        let started = Instant::now();
+        let clock = Ambient::real().clock;
+        let started = clock.monotonic();
         let mut child = Command::new(env!("CARGO_BIN_EXE_setpoint"))
             .args(["up", "--nodes", "none", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(dir.path().join("data"))
@@ -30,7 +32,7 @@ impl Server {
         let stdout = child.stdout.take().expect("standard output is piped");
         BufReader::new(stdout).read_line(&mut line).expect("the program says something");
         assert!(line.starts_with("ready in"), "{line}");
-        Server { child, kubeconfig, started: started.elapsed(), _dir: dir }
+        Server { child, kubeconfig, started: clock.monotonic() - started, _dir: dir }
     }
 
     pub(crate) fn resident_mib(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! The rules of when a job has failed, when it has succeeded, and when its pods are replaced.
 
-use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use crate::strategy::place::Place;
+use object::field::Errors;
 use object::{View, name};
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const CONDITIONS_MAX: usize = 20;
 const INDEXES_MAX_BYTES: usize = 64 * 1024;
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
-pub(super) fn validate(spec: &At, errors: &mut Errors) {
+pub(super) fn validate(spec: &Place, errors: &mut Errors) {
     let (failure, success) = (spec.field("podFailurePolicy"), spec.field("successPolicy"));
     if failure.is_set() {
         validate_failure(&failure, spec, errors);
@@ -21,13 +21,13 @@ pub(super) fn validate(spec: &At, errors: &mut Errors) {
     }
     let replacement = spec.field("podReplacementPolicy");
     if failure.is_set() {
-        replacement.one_of(errors, &["Failed"]);
+        replacement.one_of_if_set(errors, &["Failed"]);
     } else {
-        replacement.one_of(errors, &["Failed", "TerminatingOrFailed"]);
+        replacement.one_of_if_set(errors, &["Failed", "TerminatingOrFailed"]);
     }
 }
 
-fn too_many(list: &At, max: usize, errors: &mut Errors) {
+fn too_many(list: &Place, max: usize, errors: &mut Errors) {
     let count = list.items().count();
     if count > max {
         list.too_many(errors, count, max);
@@ -35,16 +35,16 @@ fn too_many(list: &At, max: usize, errors: &mut Errors) {
 }
 
 /// One of a few words, with a message of its own if there is none.
-fn word(at: &At, words: &[&str], errors: &mut Errors) {
+fn word(at: &Place, words: &[&str], errors: &mut Errors) {
     if at.is_empty() {
         let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         at.required(errors, format!("valid values: [{}]", words.join(" ")));
     } else {
-        at.one_of(errors, words);
+        at.one_of_if_set(errors, words);
     }
 }
 
-fn validate_failure(policy: &At, spec: &At, errors: &mut Errors) {
+fn validate_failure(policy: &Place, spec: &Place, errors: &mut Errors) {
     let rules = policy.field("rules");
     too_many(&rules, RULES_MAX, errors);
     for rule in rules.items() {
@@ -63,11 +63,11 @@ fn validate_failure(policy: &At, spec: &At, errors: &mut Errors) {
             (false, true) => "specifying one of OnExitCodes and OnPodConditions is required",
             _ => continue,
         };
-        errors.push(Error::invalid_whole(&rule.path(), detail));
+        rule.invalid_whole(errors, detail);
     }
 }
 
-fn exit_codes(codes: &At, spec: &At, errors: &mut Errors) {
+fn exit_codes(codes: &Place, spec: &Place, errors: &mut Errors) {
     word(&codes.field("operator"), &["In", "NotIn"], errors);
     let container = codes.field("containerName");
     let pod = spec.value().path(&["template", "spec"]);
@@ -94,15 +94,15 @@ fn exit_codes(codes: &At, spec: &At, errors: &mut Errors) {
     }
 }
 
-fn pod_conditions(conditions: &At, errors: &mut Errors) {
+fn pod_conditions(conditions: &Place, errors: &mut Errors) {
     too_many(conditions, CONDITIONS_MAX, errors);
     for pattern in conditions.items() {
-        pattern.field("type").named(errors, name::qualified_name);
+        pattern.field("type").follows(errors, name::qualified_name);
         word(&pattern.field("status"), &["False", "True", "Unknown"], errors);
     }
 }
 
-fn validate_success(policy: &At, spec: &At, errors: &mut Errors) {
+fn validate_success(policy: &Place, spec: &Place, errors: &mut Errors) {
     let rules = policy.field("rules");
     if rules.is_empty() {
         rules.required(errors, "at least one rules must be specified when the successPolicy is specified");

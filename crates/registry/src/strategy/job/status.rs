@@ -3,8 +3,8 @@
 //! A rule speaks up only if what it is about has changed, so that a status from before the rule can still be written.
 
 use super::policies::count_indexes;
-use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use crate::strategy::place::Place;
+use object::field::Errors;
 use object::{Value, View, time};
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ const PRECONDITIONS: [(&str, &str, &str); 2] = [
 const FINAL: [&str; 3] = ["Failed", "Complete", "FailureTarget"];
 
 pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
-    let object = At::object(new);
+    let object = Place::object(new);
     let (status, before) = (object.field("status"), old.at("status"));
     for counter in ["active", "succeeded", "failed", "ready", "terminating"] {
         status.field(counter).not_negative(errors);
@@ -44,7 +44,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     validate_indexes(&status, before, new.at("spec"), errors);
 }
 
-fn validate_uncounted(uncounted: &At, errors: &mut Errors) {
+fn validate_uncounted(uncounted: &Place, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for list in ["succeeded", "failed"] {
         for uid in uncounted.field(list).items() {
@@ -57,9 +57,9 @@ fn validate_uncounted(uncounted: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_conditions(status: &At, before: &Value, errors: &mut Errors) {
-    let path = status.field("conditions").path();
-    let mut refuse = |detail: String| errors.push(Error::invalid_whole(&path, detail));
+fn validate_conditions(status: &Place, before: &Value, errors: &mut Errors) {
+    let conditions = status.field("conditions");
+    let mut refuse = |detail: String| conditions.invalid_whole(errors, detail);
     let is = |kind| has_condition(status.value(), kind);
     let was = |kind| has_condition(before, kind);
     for (one, other, message) in CONTRADICTIONS {
@@ -88,9 +88,9 @@ fn is_finished(status: &Value) -> bool {
     has_condition(status, "Complete") || has_condition(status, "Failed")
 }
 
-fn validate_times(status: &At, before: &Value, spec: &Value, errors: &mut Errors) {
+fn validate_times(status: &Place, before: &Value, spec: &Value, errors: &mut Errors) {
     let (start, completion) = (status.field("startTime"), status.field("completionTime"));
-    let changed = |field: &str| status.value().at(field) != before.at(field);
+    let changed = |field: &str| status.field(field).value() != before.at(field);
     let complete = has_condition(status.value(), "Complete");
     if complete != has_condition(before, "Complete") || changed("completionTime") {
         if completion.is_set() && !complete {
@@ -118,11 +118,11 @@ fn validate_times(status: &At, before: &Value, spec: &Value, errors: &mut Errors
     }
 }
 
-fn validate_counters(status: &At, before: &Value, spec: &Value, errors: &mut Errors) {
+fn validate_counters(status: &Place, before: &Value, spec: &Value, errors: &mut Errors) {
     let count = |field: &str| before.int(field).unwrap_or_default();
     let (active, ready) = (status.field("active"), status.field("ready"));
     let finished = is_finished(status.value());
-    let changed = |field: &str| finished != is_finished(before) || status.value().at(field) != before.at(field);
+    let changed = |field: &str| finished != is_finished(before) || status.field(field).value() != before.at(field);
     if finished && active.int() > 0 && changed("active") {
         active.invalid(errors, "active>0 is invalid for finished job");
     }
@@ -153,7 +153,7 @@ fn validate_counters(status: &At, before: &Value, spec: &Value, errors: &mut Err
     }
 }
 
-fn validate_indexes(status: &At, before: &Value, spec: &Value, errors: &mut Errors) {
+fn validate_indexes(status: &Place, before: &Value, spec: &Value, errors: &mut Errors) {
     let (completed, failed) = (status.field("completedIndexes"), status.field("failedIndexes"));
     let completions = spec.int("completions");
     for (indexes, what) in [(&completed, "completedIndexes"), (&failed, "failedIndexes")] {

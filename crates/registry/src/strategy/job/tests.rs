@@ -1,6 +1,6 @@
 //! Mistakes in manifests of jobs and cron jobs, and the words for them.
 
-use crate::strategy::check::{mistakes, prepared, with};
+use crate::strategy::check::{each_change_makes_its_mistakes, prepared, with};
 use object::field::Errors;
 use object::{Value, json};
 
@@ -18,13 +18,6 @@ fn cron_job() -> Value {
         "metadata": { "name": "a", "namespace": "n" },
         "spec": { "schedule": "*/5 * * * *", "jobTemplate": { "spec": job()["spec"] } },
     })
-}
-
-fn check(kind: &str, good: &Value, cases: &[(&str, Value, &str)]) {
-    assert_eq!(mistakes(kind, good, None), "", "{kind}");
-    for (path, value, message) in cases {
-        assert_eq!(mistakes(kind, &with(good, path, value), None), *message, "{kind}: {path} = {value}");
-    }
 }
 
 #[test]
@@ -46,7 +39,7 @@ fn jobs_end_and_say_how() {
     let indexed = with(&with(&job(), "spec.completionMode", &json!("Indexed")), "spec.completions", &json!(3));
     let indexed = with(&indexed, "spec.parallelism", &json!(1));
     let policy = |rule: Value| json!({ "rules": [rule] });
-    check(
+    each_change_makes_its_mistakes(
         "Job",
         &job(),
         &[
@@ -95,7 +88,7 @@ fn jobs_end_and_say_how() {
             ),
         ],
     );
-    check(
+    each_change_makes_its_mistakes(
         "Job",
         &indexed,
         &[
@@ -197,7 +190,7 @@ fn a_job_that_has_ended_stays_ended() {
 
 #[test]
 fn cron_jobs_have_a_schedule_and_a_template() {
-    check(
+    each_change_makes_its_mistakes(
         "CronJob",
         &cron_job(),
         &[

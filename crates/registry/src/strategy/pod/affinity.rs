@@ -1,6 +1,6 @@
 //! The rules of where a pod may run: affinity, tolerations, spread.
 
-use crate::strategy::at::At;
+use crate::strategy::node::TAINT_EFFECTS;
 use crate::strategy::place::Place;
 use crate::strategy::{label_selector, node_selector};
 use object::field::Errors;
@@ -8,21 +8,19 @@ use object::{View, name};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn validate(affinity: &At, errors: &mut Errors) {
+pub(super) fn validate(affinity: &Place, errors: &mut Errors) {
     if !affinity.is_set() {
         return;
     }
     let node = affinity.field("nodeAffinity");
     let required = node.field(REQUIRED);
     if required.is_set() {
-        node_selector::validate(&Place::new(required.value(), &required.path()), errors);
+        node_selector::validate(&required, errors);
     }
     for term in node.field(PREFERRED).items() {
         weight(&term, errors);
-        let preference = term.field("preference");
-        node_selector::validate_term(&Place::new(preference.value(), &preference.path()), false, errors);
+        node_selector::validate_term(&term.field("preference"), false, errors);
     }
     for field in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.field(field);
@@ -34,31 +32,27 @@ pub(super) fn validate(affinity: &At, errors: &mut Errors) {
     }
 }
 
-fn weight(term: &At, errors: &mut Errors) {
+fn weight(term: &Place, errors: &mut Errors) {
     let weight = term.field("weight");
     if !(1..=100).contains(&weight.int()) {
         weight.invalid_value(errors, weight.int(), "must be in the range 1-100");
     }
 }
 
-fn pod_term(term: &At, errors: &mut Errors) {
-    label_selector::validate_at(&term.field("labelSelector"), errors);
-    label_selector::validate_at(&term.field("namespaceSelector"), errors);
+fn pod_term(term: &Place, errors: &mut Errors) {
+    label_selector::validate(&term.field("labelSelector"), errors);
+    label_selector::validate(&term.field("namespaceSelector"), errors);
     for namespace in term.field("namespaces").items() {
-        for message in name::dns_label(namespace.text()) {
-            term.field("namespace").invalid_value(errors, namespace.text(), message);
-        }
+        term.field("namespace").text_follows(errors, namespace.text(), name::dns_label);
     }
     label_keys(term, errors);
     let key = term.field("topologyKey");
-    if key.is_empty() {
-        key.required(errors, "can not be empty");
-    }
-    key.named(errors, name::qualified_name);
+    key.require_because(errors, "can not be empty");
+    key.follows(errors, name::qualified_name);
 }
 
 /// Keys whose values are taken from the pod's own labels and joined to the selector.
-fn label_keys(term: &At, errors: &mut Errors) {
+fn label_keys(term: &Place, errors: &mut Errors) {
     let (matching, differing) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
     if matching.is_empty() && differing.is_empty() {
         return;
@@ -68,18 +62,16 @@ fn label_keys(term: &At, errors: &mut Errors) {
         if !keys.is_empty() && !selector.is_set() {
             keys.forbidden(errors, "must not be specified when labelSelector is not set");
         } else {
-            keys.items().for_each(|key| key.named(errors, name::qualified_name));
+            keys.items().for_each(|key| key.follows(errors, name::qualified_name));
         }
     }
     // The keys have been joined to the selector by now, so a key the author gave too is there twice.
     let mut selected: Vec<_> = selector.value().entries("matchLabels").map(|(key, _)| key).collect();
-    for expression in selector.value().items("matchExpressions") {
+    for expression in selector.field("matchExpressions").values() {
         let key = expression.text("key");
         let index = matching.items().position(|matching| matching.text() == key);
         if let Some(index) = index.filter(|_| selected.contains(&key)) {
-            let path = term.path().index(index);
-            let detail = "exists in both matchLabelKeys and labelSelector";
-            errors.push(object::field::Error::invalid(&path, key, detail));
+            term.item(index).invalid_value(errors, key, "exists in both matchLabelKeys and labelSelector");
         }
         selected.push(key);
     }
@@ -90,11 +82,11 @@ fn label_keys(term: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
+pub(in crate::strategy) fn validate_tolerations(tolerations: &Place, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.field("key"), toleration.field("operator"));
         let (value, effect) = (toleration.field("value"), toleration.field("effect"));
-        key.named_if_set(errors, name::qualified_name);
+        key.follows_if_set(errors, name::qualified_name);
         if key.is_empty() && operator.text() != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             operator.invalid_value(errors, operator.text(), detail);
@@ -123,15 +115,15 @@ pub(super) fn validate_tolerations(tolerations: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
+pub(super) fn validate_spread(constraints: &Place, errors: &mut Errors) {
     for (index, constraint) in constraints.items().enumerate() {
         let (key, action) = (constraint.field("topologyKey"), constraint.field("whenUnsatisfiable"));
         constraint.field("maxSkew").positive(errors);
         if key.is_empty() {
             key.required(errors, "can not be empty");
         }
-        action.must_be_one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
-        let same = |other: &At| {
+        action.one_of(errors, &["DoNotSchedule", "ScheduleAnyway"]);
+        let same = |other: &Place| {
             other.field("topologyKey").text() == key.text() && other.field("whenUnsatisfiable").text() == action.text()
         };
         if constraints.items().skip(index + 1).any(|other| same(&other)) {
@@ -147,9 +139,9 @@ pub(super) fn validate_spread(constraints: &At, errors: &mut Errors) {
                 domains.invalid(errors, detail);
             }
         }
-        constraint.field("nodeAffinityPolicy").one_of(errors, &["Honor", "Ignore"]);
-        constraint.field("nodeTaintsPolicy").one_of(errors, &["Honor", "Ignore"]);
+        constraint.field("nodeAffinityPolicy").one_of_if_set(errors, &["Honor", "Ignore"]);
+        constraint.field("nodeTaintsPolicy").one_of_if_set(errors, &["Honor", "Ignore"]);
         label_keys(&constraint, errors);
-        label_selector::validate_at(&constraint.field("labelSelector"), errors);
+        label_selector::validate(&constraint.field("labelSelector"), errors);
     }
 }

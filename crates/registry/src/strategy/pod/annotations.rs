@@ -1,8 +1,8 @@
 //! Annotations that mean something to a pod: mirror pods, deletion cost, and profiles from before they were fields.
 
 use super::default::CONTAINER_LISTS;
-use crate::strategy::at::At;
-use object::field::{Errors, Path};
+use crate::strategy::place::Place;
+use object::field::Errors;
 use object::{Value, View, name};
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -14,7 +14,7 @@ const LOCALHOST: &str = "localhost/";
 const TOTAL_MAX_BYTES: usize = 256 * 1024;
 
 /// The rules of any annotations, which templates have to follow too.
-pub(super) fn validate_keys(annotations: &At, errors: &mut Errors) {
+pub(super) fn validate_keys(annotations: &Place, errors: &mut Errors) {
     let mut total = 0;
     for (key, value) in annotations.entries() {
         for message in name::qualified_name(&key.to_lowercase()) {
@@ -27,7 +27,7 @@ pub(super) fn validate_keys(annotations: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate(annotations: &At, spec: &Value, errors: &mut Errors) {
+pub(super) fn validate(annotations: &Place, spec: &Value, errors: &mut Errors) {
     for (key, value) in annotations.entries() {
         let text = value.text();
         if key == MIRROR && spec.text("nodeName").is_empty() {
@@ -39,8 +39,7 @@ pub(super) fn validate(annotations: &At, spec: &Value, errors: &mut Errors) {
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
             let known = matches!(text, "runtime/default" | "docker/default" | "unconfined");
             if !known && !text.starts_with(LOCALHOST) {
-                let path = annotations.path().child(key);
-                errors.push(object::field::Error::invalid(&path, text, "must be a valid seccomp profile"));
+                annotations.field(key).invalid(errors, "must be a valid seccomp profile");
             }
         }
         if let Some(container) = key.strip_prefix(APP_ARMOR) {
@@ -64,7 +63,7 @@ fn has_container(spec: &Value, name: &str) -> bool {
 }
 
 /// Where a profile is given as an annotation and as a field, both must say the same.
-pub(super) fn validate_match(annotations: &Value, spec: &At, errors: &mut Errors) {
+pub(super) fn validate_match(annotations: &Value, spec: &Place, errors: &mut Errors) {
     if annotations.as_object().is_none_or(|annotations| annotations.is_empty()) {
         return;
     }
@@ -90,7 +89,7 @@ pub(super) fn validate_match(annotations: &Value, spec: &At, errors: &mut Errors
     }
 }
 
-fn match_one(annotation: &Value, profile: &At, what: &str, errors: &mut Errors) {
+fn match_one(annotation: &Value, profile: &Place, what: &str, errors: &mut Errors) {
     let (Some(annotation), true) = (annotation.as_str(), profile.is_set()) else { return };
     let kind = profile.field("type");
     let local = annotation.strip_prefix(LOCALHOST);
@@ -110,9 +109,9 @@ fn match_one(annotation: &Value, profile: &At, what: &str, errors: &mut Errors) 
 
 /// What of a pod's annotations cannot change once it is there.
 pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
-    let path = Path::new("metadata.annotations");
-    let (new, old) = (new.path(&["metadata", "annotations"]), old.path(&["metadata", "annotations"]));
-    let refuse = |at: &At, verb: &str, key: &str, errors: &mut Errors| {
+    let annotations = |object| Place::named(View::path(object, &["metadata", "annotations"]), "metadata.annotations");
+    let (new, old) = (annotations(new), annotations(old));
+    let refuse = |at: &Place, verb: &str, key: &str, errors: &mut Errors| {
         if key.starts_with(APP_ARMOR) {
             at.forbidden(errors, format!("may not {verb} AppArmor annotations"));
         }
@@ -120,13 +119,13 @@ pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut Errors) {
             at.forbidden(errors, format!("may not {verb} mirror pod annotation"));
         }
     };
-    for (key, at) in At::from(old, &path).entries() {
-        if new.at(key) != at.value() {
+    for (key, at) in old.entries() {
+        if new.key(key).value() != at.value() {
             refuse(&at, "remove or update", key, errors);
         }
     }
-    for (key, at) in At::from(new, &path).entries() {
-        if !old.has(key) {
+    for (key, at) in new.entries() {
+        if !old.key(key).is_set() {
             refuse(&at, "add", key, errors);
         }
     }

@@ -3,7 +3,7 @@
 use super::requirements::{self, Of};
 use super::resources::is_sidecar;
 use super::{env, mounts, probe, security};
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{Value, name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "restartPolicyRules",
 ];
 
-pub(super) fn validate_all(spec: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_all(spec: &Place, pod: &Pod, errors: &mut Errors) {
     let (containers, init) = (spec.field("containers"), spec.field("initContainers"));
     let mut names = BTreeSet::new();
     if containers.is_empty() {
@@ -75,8 +75,8 @@ pub(super) fn validate_all(spec: &At, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn validate(container: &At, pod: &Pod, errors: &mut Errors) {
-    container.field("name").require_named(errors, name::dns_label);
+fn validate(container: &Place, pod: &Pod, errors: &mut Errors) {
+    container.field("name").require_follows(errors, name::dns_label);
     container.field("image").require(errors);
     let policy = container.field("terminationMessagePolicy");
     policy.require_one_of(errors, &["File", "FallbackToLogsOnError"]);
@@ -89,20 +89,20 @@ fn validate(container: &At, pod: &Pod, errors: &mut Errors) {
     security::validate_container(&container.field("securityContext"), pod.host_users, errors);
 }
 
-fn unique_name<'v>(container: &At<'v, '_>, names: &mut BTreeSet<&'v str>, errors: &mut Errors) {
+fn unique_name<'v>(container: &Place<'v, '_>, names: &mut BTreeSet<&'v str>, errors: &mut Errors) {
     let name = container.field("name");
     if !names.insert(name.text()) {
         name.duplicate(errors, name.text());
     }
 }
 
-fn ports(ports: &At, errors: &mut Errors) {
+fn ports(ports: &Place, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for port in ports.items() {
         let name = port.field("name");
         if !name.is_empty() {
             let before = errors.len();
-            name.named(errors, name::port_name);
+            name.follows(errors, name::port_name);
             if errors.len() == before && !names.insert(name.text()) {
                 name.duplicate(errors, name.text());
             }
@@ -118,7 +118,11 @@ fn ports(ports: &At, errors: &mut Errors) {
     }
 }
 
-fn unique_host_ports<'v>(container: &At<'v, '_>, taken: &mut BTreeSet<(&'v str, &'v str, i64)>, errors: &mut Errors) {
+fn unique_host_ports<'v>(
+    container: &Place<'v, '_>,
+    taken: &mut BTreeSet<(&'v str, &'v str, i64)>,
+    errors: &mut Errors,
+) {
     for port in container.field("ports").items() {
         let number = port.field("hostPort");
         let (protocol, address) = (port.field("protocol").text(), port.field("hostIP").text());
@@ -129,7 +133,7 @@ fn unique_host_ports<'v>(container: &At<'v, '_>, taken: &mut BTreeSet<(&'v str, 
 }
 
 /// With the network of the host, the port of a container is the port of the host.
-pub(super) fn validate_host_network(spec: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_host_network(spec: &Place, pod: &Pod, errors: &mut Errors) {
     if spec.field("hostNetwork").value() != true {
         return;
     }
@@ -144,7 +148,7 @@ pub(super) fn validate_host_network(spec: &At, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn resize_policy(policies: &At, pod: &Pod, errors: &mut Errors) {
+fn resize_policy(policies: &Place, pod: &Pod, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.field("resourceName"), policy.field("restartPolicy"));
@@ -158,7 +162,7 @@ fn resize_policy(policies: &At, pod: &Pod, errors: &mut Errors) {
             match word {
                 "" => policies.required(errors, ""),
                 word if supported.contains(&word) => {}
-                word => errors.push(object::field::Error::not_supported(&policies.path(), word, &supported)),
+                word => policies.not_supported_value(errors, word, &supported),
             }
         }
         if pod.restart_policy == "Never" && restart.text() != "NotRequired" {
@@ -168,9 +172,9 @@ fn resize_policy(policies: &At, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn restart_policy(container: &At, errors: &mut Errors) {
+fn restart_policy(container: &Place, errors: &mut Errors) {
     let (policy, rules) = (container.field("restartPolicy"), container.field("restartPolicyRules"));
-    policy.one_of(errors, &["Always", "Never", "OnFailure"]);
+    policy.one_of_if_set(errors, &["Always", "Never", "OnFailure"]);
     if rules.is_empty() {
         return;
     }
@@ -183,12 +187,12 @@ fn restart_policy(container: &At, errors: &mut Errors) {
     }
     for rule in rules.items() {
         let (action, codes) = (rule.field("action"), rule.field("exitCodes"));
-        action.must_be_one_of(errors, &["Restart", "RestartAllContainers"]);
+        action.one_of(errors, &["Restart", "RestartAllContainers"]);
         if !codes.is_set() {
             codes.required(errors, "must be specified");
             continue;
         }
-        codes.field("operator").must_be_one_of(errors, &["In", "NotIn"]);
+        codes.field("operator").one_of(errors, &["In", "NotIn"]);
         let values = codes.field("values");
         let count = values.items().count();
         if count > EXIT_CODES_MAX {
@@ -197,7 +201,7 @@ fn restart_policy(container: &At, errors: &mut Errors) {
     }
 }
 
-fn validate_init(container: &At, pod: &Pod, errors: &mut Errors) {
+fn validate_init(container: &Place, pod: &Pod, errors: &mut Errors) {
     if is_sidecar(container.value()) {
         probe::validate_all(container, pod, errors);
         return;
@@ -216,7 +220,7 @@ fn validate_init(container: &At, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn validate_ephemeral(container: &At, others: &BTreeSet<&str>, errors: &mut Errors) {
+fn validate_ephemeral(container: &Place, others: &BTreeSet<&str>, errors: &mut Errors) {
     const REFUSED: &str = "cannot be set for an Ephemeral Container";
     let target = container.field("targetContainerName");
     if !target.is_empty() && !others.contains(target.text()) {
@@ -237,7 +241,7 @@ fn validate_ephemeral(container: &At, others: &BTreeSet<&str>, errors: &mut Erro
 }
 
 /// A template may have blanks around an image, which something fills in; a pod may not.
-pub(super) fn image_is_trimmed(container: &At, errors: &mut Errors) {
+pub(super) fn image_is_trimmed(container: &Place, errors: &mut Errors) {
     let image = container.field("image");
     if image.text().trim() != image.text() {
         image.invalid(errors, "must not have leading or trailing whitespace");

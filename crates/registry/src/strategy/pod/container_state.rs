@@ -1,6 +1,6 @@
 //! What a container that has ended may become again: nothing, unless it is to be restarted.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{Value, View};
 
@@ -10,7 +10,7 @@ const LISTS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-pub(super) fn validate(status: &At, before: &Value, spec: &Value, errors: &mut Errors) {
+pub(super) fn validate(status: &Place, before: &Value, spec: &Value, errors: &mut Errors) {
     let restarts_all = ["containers", "initContainers"].iter().any(|list| {
         let mut rules = spec.items(list).iter().flat_map(|container| container.items("restartPolicyRules"));
         rules.any(|rule| rule.text("action") == "RestartAllContainers")
@@ -24,17 +24,16 @@ pub(super) fn validate(status: &At, before: &Value, spec: &Value, errors: &mut E
             let name = old.text("name");
             let Some(code) = old.path(&["state", "terminated", "exitCode"]).as_i64() else { continue };
             let revived = status
-                .value()
-                .items(statuses)
+                .field(statuses)
+                .values()
                 .iter()
                 .any(|new| new.text("name") == name && !new.at("state").has("terminated"));
             let mut containers = spec.items(containers).iter();
             let container = containers.find(|container| container.text("name") == name);
             let may = !is_ephemeral && container.is_some_and(|container| restarts(container, spec, code));
             if revived && !may {
-                let path = status.field(statuses).path().index(index).child("state");
                 let detail = "may not be transitioned to non-terminated state";
-                errors.push(object::field::Error::forbidden(&path, detail));
+                status.field(statuses).item(index).field("state").forbidden(errors, detail);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The rules of environment variables, and of references to fields of the pod, which volumes make too.
 
-use crate::strategy::at::At;
-use object::field::{Error, Errors};
+use crate::strategy::place::Place;
+use object::field::Errors;
 use object::{Quantity, name};
 
 const ENV_FIELDS: [&str; 9] = [
@@ -46,18 +46,18 @@ const RESOURCES: [&str; 6] = [
 const CPU_DIVISORS: [&str; 2] = ["1m", "1"];
 const BYTE_DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-pub(super) fn validate(container: &At, errors: &mut Errors) {
+pub(super) fn validate(container: &Place, errors: &mut Errors) {
     for variable in container.field("env").items() {
-        variable.field("name").require_named(errors, name::environment_variable);
+        variable.field("name").require_follows(errors, name::environment_variable);
         value_from(&variable, errors);
     }
     let sources = container.field("envFrom");
     for source in sources.items() {
-        source.field("prefix").named_if_set(errors, name::environment_variable);
+        source.field("prefix").follows_if_set(errors, name::environment_variable);
         let references = [source.field("configMapRef"), source.field("secretRef")];
         let given = references.iter().filter(|reference| reference.is_set()).count();
         for reference in references.iter().filter(|reference| reference.is_set()) {
-            reference.field("name").require_named(errors, name::dns_subdomain);
+            reference.field("name").require_follows(errors, name::dns_subdomain);
         }
         match given {
             0 => sources.invalid_value(errors, "", "must specify one of: `configMapRef` or `secretRef`"),
@@ -67,7 +67,7 @@ pub(super) fn validate(container: &At, errors: &mut Errors) {
     }
 }
 
-type Check = fn(&At, &mut Errors);
+type Check = fn(&Place, &mut Errors);
 
 /// Where the value of a variable can come from.
 const SOURCES: [(&str, Check); 5] = [
@@ -78,7 +78,7 @@ const SOURCES: [(&str, Check); 5] = [
     ("fileKeyRef", file_reference),
 ];
 
-fn value_from(variable: &At, errors: &mut Errors) {
+fn value_from(variable: &Place, errors: &mut Errors) {
     let from = variable.field("valueFrom");
     if !from.is_set() {
         return;
@@ -100,21 +100,21 @@ fn value_from(variable: &At, errors: &mut Errors) {
     from.invalid_value(errors, "", detail);
 }
 
-fn key_reference(reference: &At, errors: &mut Errors) {
-    reference.field("name").named(errors, name::dns_subdomain);
-    reference.field("key").require_named(errors, name::config_map_key);
+fn key_reference(reference: &Place, errors: &mut Errors) {
+    reference.field("name").follows(errors, name::dns_subdomain);
+    reference.field("key").require_follows(errors, name::config_map_key);
 }
 
-fn file_reference(reference: &At, errors: &mut Errors) {
-    reference.field("key").require_named(errors, name::environment_variable);
-    reference.field("volumeName").require_named(errors, name::dns_label);
+fn file_reference(reference: &Place, errors: &mut Errors) {
+    reference.field("key").require_follows(errors, name::environment_variable);
+    reference.field("volumeName").require_follows(errors, name::dns_label);
     if reference.field("path").require(errors) {
         super::paths::no_backsteps(&reference.field("path"), errors);
     }
 }
 
 /// A field of the pod; `allowed` are those that can be used here.
-pub(super) fn field_reference(reference: &At, allowed: &[&str], errors: &mut Errors) {
+pub(super) fn field_reference(reference: &Place, allowed: &[&str], errors: &mut Errors) {
     let (version, field) = (reference.field("apiVersion"), reference.field("fieldPath"));
     if !version.require(errors) || !field.require(errors) {
         return;
@@ -132,12 +132,12 @@ pub(super) fn field_reference(reference: &At, allowed: &[&str], errors: &mut Err
     field.invalid(errors, format!("error converting fieldPath: {failure}"));
 }
 
-fn qualified(at: &At, key: &str, errors: &mut Errors) {
+fn qualified(at: &Place, key: &str, errors: &mut Errors) {
     name::qualified_name(key).into_iter().for_each(|message| at.invalid_value(errors, key, message));
 }
 
 /// A request or limit of a container; a volume has to say of which.
-pub(super) fn resource_reference(reference: &At, in_volume: bool, errors: &mut Errors) {
+pub(super) fn resource_reference(reference: &Place, in_volume: bool, errors: &mut Errors) {
     let resource = reference.field("resource");
     let huge_pages = ["requests.hugepages-", "limits.hugepages-"].iter().any(|part| resource.text().starts_with(part));
     if in_volume && reference.field("containerName").is_empty() {
@@ -159,6 +159,6 @@ pub(super) fn resource_reference(reference: &At, in_volume: bool, errors: &mut E
     if !divisors.contains(&divisor.text()) {
         let listed = if what == "cpu" { "1m and 1".to_owned() } else { divisors.join(", ") };
         let detail = format!("only divisor's values {listed} are supported with the {what} resource");
-        errors.push(Error::invalid(&divisor.path(), resource.text(), detail));
+        divisor.invalid_value(errors, resource.text(), detail);
     }
 }

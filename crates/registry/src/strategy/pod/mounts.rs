@@ -2,12 +2,12 @@
 
 use super::container::Pod;
 use super::paths;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{Value, View};
 use std::collections::BTreeSet;
 
-pub(super) fn validate(container: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate(container: &Place, pod: &Pod, errors: &mut Errors) {
     let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
     let mut taken = BTreeSet::new();
     for mount in mounts.items() {
@@ -25,8 +25,8 @@ fn has(list: &Value, field: &str, text: &str) -> bool {
 }
 
 fn one_mount<'v>(
-    mount: &At<'v, '_>,
-    mounts: &At<'v, '_>,
+    mount: &Place<'v, '_>,
+    mounts: &Place<'v, '_>,
     devices: &Value,
     pod: &Pod,
     taken: &mut BTreeSet<&'v str>,
@@ -57,20 +57,20 @@ fn one_mount<'v>(
     }
 }
 
-fn propagation<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, privileged: bool, errors: &mut Errors) {
+fn propagation<'v>(mount: &Place<'v, '_>, mounts: &Place<'v, '_>, privileged: bool, errors: &mut Errors) {
     let mode = mount.field("mountPropagation");
     if !mode.is_set() {
         return;
     }
     let place = mounts.field("mountPropagation");
     let mode = place.with(mode.value());
-    mode.one_of(errors, &["Bidirectional", "HostToContainer", "None"]);
+    mode.one_of_if_set(errors, &["Bidirectional", "HostToContainer", "None"]);
     if mode.text() == "Bidirectional" && !privileged {
         mode.forbidden(errors, "Bidirectional mount propagation is available only to privileged containers");
     }
 }
 
-fn recursive_read_only<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, errors: &mut Errors) {
+fn recursive_read_only<'v>(mount: &Place<'v, '_>, mounts: &Place<'v, '_>, errors: &mut Errors) {
     let mode = mount.field("recursiveReadOnly");
     if !mode.is_set() || mode.text() == "Disabled" {
         return;
@@ -88,7 +88,7 @@ fn recursive_read_only<'v>(mount: &At<'v, '_>, mounts: &At<'v, '_>, errors: &mut
     }
 }
 
-fn validate_devices(devices: &At, mounts: &Value, pod: &Pod, errors: &mut Errors) {
+fn validate_devices(devices: &Place, mounts: &Value, pod: &Pod, errors: &mut Errors) {
     let (mut names, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for device in devices.items() {
         let (name, path) = (device.field("name"), device.field("devicePath"));

@@ -1,9 +1,9 @@
 //! The rules of a pod's names and of how it finds others: host name, name servers, host aliases.
 
 use crate::strategy::address;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
-use object::{View, name};
+use object::name;
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const NAME_SERVERS_MAX: usize = 3;
@@ -11,11 +11,11 @@ const SEARCHES_MAX: usize = 32;
 const SEARCHES_MAX_CHARS: usize = 2048;
 const HOSTNAME_MAX: usize = 64;
 
-pub(super) fn validate(spec: &At, errors: &mut Errors) {
+pub(super) fn validate(spec: &Place, errors: &mut Errors) {
     spec.field("dnsPolicy").require_one_of(errors, &DNS_POLICIES);
     dns_config(&spec.field("dnsConfig"), spec.field("dnsPolicy").text(), errors);
-    spec.field("hostname").named_if_set(errors, name::dns_label);
-    spec.field("subdomain").named_if_set(errors, name::dns_label);
+    spec.field("hostname").follows_if_set(errors, name::dns_label);
+    spec.field("subdomain").follows_if_set(errors, name::dns_label);
     let name = spec.field("hostnameOverride");
     if name.is_set() {
         for (flag, value) in [("setHostnameAsFQDN", true), ("hostNetwork", true)] {
@@ -26,15 +26,15 @@ pub(super) fn validate(spec: &At, errors: &mut Errors) {
         if name.text().len() > HOSTNAME_MAX {
             name.too_long(errors, HOSTNAME_MAX);
         }
-        name.named(errors, name::dns_subdomain);
+        name.follows(errors, name::dns_subdomain);
     }
     for alias in spec.field("hostAliases").items() {
-        alias.field("ip").named(errors, address::address);
-        alias.field("hostnames").items().for_each(|name| name.named(errors, name::dns_subdomain));
+        alias.field("ip").follows(errors, address::address);
+        alias.field("hostnames").items().for_each(|name| name.follows(errors, name::dns_subdomain));
     }
 }
 
-fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
+fn dns_config(config: &Place, policy: &str, errors: &mut Errors) {
     let (servers, searches) = (config.field("nameservers"), config.field("searches"));
     if policy == "None" && !config.is_set() {
         return config.required(errors, "must provide `dnsConfig` when `dnsPolicy` is None");
@@ -45,7 +45,7 @@ fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
     if servers.items().count() > NAME_SERVERS_MAX {
         servers.invalid(errors, format!("must not have more than {NAME_SERVERS_MAX} nameservers"));
     }
-    servers.items().for_each(|server| server.named(errors, address::address));
+    servers.items().for_each(|server| server.follows(errors, address::address));
     let count = searches.items().count();
     if count > SEARCHES_MAX {
         searches.invalid(errors, format!("must not have more than {SEARCHES_MAX} search paths"));
@@ -61,7 +61,7 @@ fn dns_config(config: &At, policy: &str, errors: &mut Errors) {
         domain_with_underscores(domain).into_iter().for_each(|message| search.invalid_value(errors, domain, message));
     }
     for option in config.field("options").items() {
-        if option.value().text("name").is_empty() {
+        if option.field("name").text().is_empty() {
             option.required(errors, "must not be empty");
         }
     }

@@ -1,10 +1,10 @@
 //! The rules of file paths inside objects.
 
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 
 /// A path must not lead up.
-pub(super) fn no_backsteps(path: &At, errors: &mut Errors) {
+pub(super) fn no_backsteps(path: &Place, errors: &mut Errors) {
     if leads_up(path.text()) {
         path.invalid(errors, "must not contain '..'");
     }
@@ -15,7 +15,7 @@ pub(super) fn leads_up(path: &str) -> bool {
 }
 
 /// A path must stay below where it starts.
-pub(super) fn descending(path: &At, errors: &mut Errors) {
+pub(super) fn descending(path: &Place, errors: &mut Errors) {
     if path.text().starts_with('/') {
         path.invalid(errors, "must be a relative path");
     }
@@ -23,7 +23,7 @@ pub(super) fn descending(path: &At, errors: &mut Errors) {
 }
 
 /// A path inside a volume whose names that begin with two dots are the node's own.
-pub(super) fn inside_volume(path: &At, errors: &mut Errors) {
+pub(super) fn inside_volume(path: &Place, errors: &mut Errors) {
     descending(path, errors);
     if path.text().starts_with("..") && !path.text().starts_with("../") {
         path.invalid(errors, "must not start with '..'");

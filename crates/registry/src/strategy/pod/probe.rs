@@ -1,13 +1,13 @@
 //! The rules of probes and of what runs at the start and the end of a container.
 
 use super::container::Pod;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 
 const NUMBERS: [&str; 5] =
     ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
 
-pub(super) fn validate_all(container: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_all(container: &Place, pod: &Pod, errors: &mut Errors) {
     for field in ["postStart", "preStop"] {
         let hook = container.field("lifecycle");
         if hook.field(field).is_set() {
@@ -22,7 +22,7 @@ pub(super) fn validate_all(container: &At, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn validate(probe: &At, readiness: bool, pod: &Pod, errors: &mut Errors) {
+fn validate(probe: &Place, readiness: bool, pod: &Pod, errors: &mut Errors) {
     handler(probe, &PROBE_HANDLERS, pod, errors);
     for field in NUMBERS {
         probe.field(field).not_negative(errors);
@@ -40,7 +40,7 @@ fn validate(probe: &At, readiness: bool, pod: &Pod, errors: &mut Errors) {
     }
 }
 
-type Handler = (&'static str, fn(&At, &Pod, &mut Errors));
+type Handler = (&'static str, fn(&Place, &Pod, &mut Errors));
 
 const EXEC: Handler = ("exec", |exec, _, errors| {
     exec.field("command").require(errors);
@@ -54,7 +54,7 @@ const PROBE_HANDLERS: [Handler; 4] = [EXEC, HTTP_GET, TCP_SOCKET, GRPC];
 const LIFECYCLE_HANDLERS: [Handler; 4] = [EXEC, HTTP_GET, TCP_SOCKET, SLEEP];
 
 /// Exactly one way to do it.
-fn handler(at: &At, handlers: &[Handler], pod: &Pod, errors: &mut Errors) {
+fn handler(at: &Place, handlers: &[Handler], pod: &Pod, errors: &mut Errors) {
     let mut given = false;
     for (field, check) in handlers {
         let handler = at.field(field);
@@ -73,10 +73,10 @@ fn handler(at: &At, handlers: &[Handler], pod: &Pod, errors: &mut Errors) {
     }
 }
 
-fn http_get(get: &At, errors: &mut Errors) {
+fn http_get(get: &Place, errors: &mut Errors) {
     get.field("path").require(errors);
     get.field("port").port_or_name(errors);
-    get.field("scheme").one_of(errors, &["HTTP", "HTTPS"]);
+    get.field("scheme").one_of_if_set(errors, &["HTTP", "HTTPS"]);
     for header in get.field("httpHeaders").items() {
         let name = header.field("name").text();
         let good = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -88,7 +88,7 @@ fn http_get(get: &At, errors: &mut Errors) {
     }
 }
 
-fn sleep(sleep: &At, pod: &Pod, errors: &mut Errors) {
+fn sleep(sleep: &Place, pod: &Pod, errors: &mut Errors) {
     let seconds = sleep.field("seconds").int();
     let Some(grace) = pod.grace_seconds else { return };
     if seconds < 0 || seconds > grace {

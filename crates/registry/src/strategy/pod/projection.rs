@@ -1,7 +1,7 @@
 //! The rules of volumes whose files are put together from secrets, config maps, fields of the pod and tokens.
 
 use super::{env, paths};
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use std::collections::BTreeSet;
 
@@ -9,26 +9,26 @@ const MODE_MAX: i64 = 0o777;
 const TOKEN_SECONDS_MIN: i64 = 600;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
-pub(super) fn mode(mode: &At, errors: &mut Errors) {
+pub(super) fn mode(mode: &Place, errors: &mut Errors) {
     if !(0..=MODE_MAX).contains(&mode.int()) {
         mode.invalid(errors, "must be a number between 0 and 0777 (octal), both inclusive");
     }
 }
 
-pub(super) fn key_to_path(item: &At, errors: &mut Errors) {
+pub(super) fn key_to_path(item: &Place, errors: &mut Errors) {
     item.field("key").require(errors);
     item.field("path").require(errors);
     paths::inside_volume(&item.field("path"), errors);
     mode(&item.field("mode"), errors);
 }
 
-pub(super) fn validate_downward(volume: &At, errors: &mut Errors) {
+pub(super) fn validate_downward(volume: &Place, errors: &mut Errors) {
     mode(&volume.field("defaultMode"), errors);
     downward_files(volume, errors);
 }
 
 /// The path of mistakes in a file is that of the volume, and does not name the item.
-fn downward_files(volume: &At, errors: &mut Errors) {
+fn downward_files(volume: &Place, errors: &mut Errors) {
     for item in volume.field("items").items() {
         let file = volume.with(item.value());
         let (field, resource) = (file.field("fieldRef"), file.field("resourceFieldRef"));
@@ -49,7 +49,7 @@ fn downward_files(volume: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate(volume: &At, errors: &mut Errors) {
+pub(super) fn validate(volume: &Place, errors: &mut Errors) {
     mode(&volume.field("defaultMode"), errors);
     let mut taken = BTreeSet::new();
     for source in volume.field("sources").items() {
@@ -80,7 +80,13 @@ pub(super) fn validate(volume: &At, errors: &mut Errors) {
 }
 
 /// No two files may have the same path. The message names the object they come from, if they come from one.
-fn unique_paths<'v>(source: &At<'v, '_>, volume: &At, name: &str, taken: &mut BTreeSet<&'v str>, errors: &mut Errors) {
+fn unique_paths<'v>(
+    source: &Place<'v, '_>,
+    volume: &Place,
+    name: &str,
+    taken: &mut BTreeSet<&'v str>,
+    errors: &mut Errors,
+) {
     for item in source.field("items").items() {
         let path = item.field("path").text();
         if !path.is_empty() && !taken.insert(path) {
@@ -90,7 +96,7 @@ fn unique_paths<'v>(source: &At<'v, '_>, volume: &At, name: &str, taken: &mut BT
     }
 }
 
-fn token<'v>(token: &At<'v, '_>, volume: &At<'v, '_>, errors: &mut Errors) {
+fn token<'v>(token: &Place<'v, '_>, volume: &Place<'v, '_>, errors: &mut Errors) {
     let seconds = token.field("expirationSeconds");
     if seconds.int() < TOKEN_SECONDS_MIN {
         seconds.invalid(errors, "may not specify a duration less than 10 minutes");

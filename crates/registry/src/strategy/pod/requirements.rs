@@ -2,9 +2,9 @@
 
 use super::container::Pod;
 use super::resources::{HUGE_PAGES, aggregate, is_pod_level};
-use crate::strategy::at::At;
-use crate::strategy::place::quantity;
+use crate::strategy::place::Place;
 use crate::strategy::resource_name::{self, can_overcommit, is_extended};
+use crate::strategy::value::quantity;
 use object::field::{Error, Errors, Kind};
 use object::{Quantity, View, name};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub(super) enum Of {
     Pod,
 }
 
-pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate(resources: &Place, of: Of, pod: &Pod, errors: &mut Errors) {
     if resources.is_empty() {
         return;
     }
@@ -39,7 +39,7 @@ pub(super) fn validate(resources: &At, of: Of, pod: &Pod, errors: &mut Errors) {
 }
 
 /// What a runtime class adds to a pod: limits without requests.
-pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
+pub(super) fn validate_overhead(overhead: &Place, errors: &mut Errors) {
     // The rules are those of limits, and the path says so.
     let limits = overhead.field("limits");
     for (name, amount) in limits.with(overhead.value()).entries() {
@@ -47,7 +47,7 @@ pub(super) fn validate_overhead(overhead: &At, errors: &mut Errors) {
     }
 }
 
-fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+fn one(name: &str, amount: &Place, of: Of, errors: &mut Errors) {
     validate_name(name, amount, of, errors);
     // Quantities are in their canonical form.
     if amount.text().starts_with('-') {
@@ -64,7 +64,7 @@ fn one(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     }
 }
 
-fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
+fn validate_name(name: &str, amount: &Place, of: Of, errors: &mut Errors) {
     let known = match of {
         Of::Container => matches!(name, "cpu" | "memory" | "ephemeral-storage"),
         Of::Pod => matches!(name, "cpu" | "memory"),
@@ -72,19 +72,18 @@ fn validate_name(name: &str, amount: &At, of: Of, errors: &mut Errors) {
     if known {
         return;
     }
-    let path = amount.path();
     match of {
-        Of::Container => resource_name::validate_container(name, &path, errors),
+        Of::Container => resource_name::validate_container(name, amount, errors),
         Of::Pod => {
-            if resource_name::validate(name, &path, errors) && !is_pod_level(name) {
-                errors.push(Error::not_supported(&path, name, &["cpu", HUGE_PAGES, "memory"]));
+            if resource_name::validate(name, amount, errors) && !is_pod_level(name) {
+                amount.not_supported_value(errors, name, &["cpu", HUGE_PAGES, "memory"]);
             }
         }
     }
 }
 
-fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &mut Errors) {
-    let limit = limits.value().at(name);
+fn within_limit(name: &str, request: &Place, limits: &Place, requests: &Place, errors: &mut Errors) {
+    let limit = limits.key(name).value();
     if limit.is_null() {
         if !can_overcommit(name) {
             limits.required(errors, "Limit must be set for non overcommitable resources");
@@ -107,7 +106,7 @@ fn within_limit(name: &str, request: &At, limits: &At, requests: &At, errors: &m
 }
 
 /// The claims a container uses must be claims of its pod.
-fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
+fn claims(claims: &Place, pod: &Pod, errors: &mut Errors) {
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for claim in claims.items() {
         let (name, request) = (claim.field("name").text(), claim.field("request").text());
@@ -115,7 +114,7 @@ fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
             claim.required(errors, "");
             continue;
         }
-        claim.field("request").named_if_set(errors, name::dns_label);
+        claim.field("request").follows_if_set(errors, name::dns_label);
         let whole_is_taken = seen.contains(&(name, ""));
         let part_is_taken = request.is_empty() && seen.iter().any(|(other, _)| *other == name);
         if whole_is_taken || part_is_taken {
@@ -130,13 +129,13 @@ fn claims(claims: &At, pod: &Pod, errors: &mut Errors) {
                 [] => "must be one of the names in pod.spec.resourceClaims which is empty".to_owned(),
                 names => format!("must be one of the names in pod.spec.resourceClaims: {}", names.join(", ")),
             };
-            errors.push(Error { kind: Kind::NotFound, path: claim.path(), value: name.into(), detail });
+            errors.push(Error { kind: Kind::NotFound, path: claim.to_path(), value: name.into(), detail });
         }
     }
 }
 
 /// What a pod asks for as a whole must hold what its containers ask for.
-pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_pod_level(spec: &Place, pod: &Pod, errors: &mut Errors) {
     let resources = spec.field("resources");
     if !resources.is_set() {
         return;
@@ -160,14 +159,15 @@ pub(super) fn validate_pod_level(spec: &At, pod: &Pod, errors: &mut Errors) {
         }
     }
     let most = resources.field("limits");
-    for (index, container) in spec.value().items("containers").iter().enumerate() {
+    for (index, container) in spec.field("containers").values().iter().enumerate() {
         for (name, limit) in container.at("resources").entries("limits") {
-            let bound = most.value().at(name);
+            let bound = most.key(name).value();
             if !bound.is_null() && quantity(limit) > quantity(bound) {
-                let path = resources.field("containers").path().index(index).key(name).child("limits");
+                let containers = resources.field("containers");
+                let container = containers.item(index);
                 let bound = bound.as_str().unwrap_or_default();
                 let detail = format!("must be less than or equal to pod limits of {bound}");
-                errors.push(Error::invalid(&path, limit.clone(), detail));
+                container.key(name).field("limits").invalid_value(errors, limit.clone(), detail);
             }
         }
     }

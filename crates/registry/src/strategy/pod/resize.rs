@@ -4,9 +4,9 @@ use super::annotations::MIRROR;
 use super::qos_class;
 use super::resources::is_sidecar;
 use super::update::restore;
-use crate::strategy::at::At;
-use crate::strategy::place::same;
-use object::field::{Error, Errors, Path};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -40,10 +40,10 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
         None
     };
     if let Some(detail) = whole {
-        *errors = vec![Error::forbidden(&Path::default(), detail)];
-        return;
+        errors.clear();
+        return Place::object(new).forbidden(errors, detail);
     }
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     let class = match old.at("status").text("qosClass") {
         "" => qos_class(old),
@@ -77,7 +77,7 @@ fn removed(new: &Value, old: &Value) -> bool {
 }
 
 /// Returns whether something was wrong.
-fn validate_pod_level(spec: &At, before: &Value, errors: &mut Errors) -> bool {
+fn validate_pod_level(spec: &Place, before: &Value, errors: &mut Errors) -> bool {
     let (resources, old) = (spec.field("resources"), before.at("resources"));
     let count = errors.len();
     if !old.is_null() && !resources.is_set() {
@@ -85,7 +85,7 @@ fn validate_pod_level(spec: &At, before: &Value, errors: &mut Errors) -> bool {
         return true;
     }
     for (list, what) in [("requests", "requests"), ("limits", "limits")] {
-        if removed(resources.value().at(list), old.at(list)) {
+        if removed(resources.field(list).value(), old.at(list)) {
             let detail = format!("pod-level resource {what} cannot be removed");
             resources.field(list).forbidden(errors, detail);
         }
@@ -98,7 +98,7 @@ fn validate_pod_level(spec: &At, before: &Value, errors: &mut Errors) -> bool {
     errors.len() > count
 }
 
-fn validate_order(spec: &At, before: &Value, errors: &mut Errors) -> bool {
+fn validate_order(spec: &Place, before: &Value, errors: &mut Errors) -> bool {
     let count = errors.len();
     for list in LISTS {
         let containers = spec.field(list);
@@ -117,12 +117,12 @@ fn validate_order(spec: &At, before: &Value, errors: &mut Errors) -> bool {
     errors.len() == count
 }
 
-fn validate_containers(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_containers(spec: &Place, before: &Value, errors: &mut Errors) {
     for list in LISTS {
         for (container, old) in spec.field(list).items().zip(before.items(list)) {
             let resources = container.field("resources");
             for part in ["requests", "limits"] {
-                if removed(resources.value().at(part), old.at("resources").at(part)) {
+                if removed(resources.field(part).value(), old.at("resources").at(part)) {
                     resources.field(part).forbidden(errors, format!("resource {part} cannot be removed"));
                 }
             }
@@ -138,7 +138,7 @@ fn validate_containers(spec: &At, before: &Value, errors: &mut Errors) {
             } else if changed {
                 spec.forbidden(errors, "only cpu and memory resources are mutable");
             }
-            let restarts = container.value().items("resizePolicy").iter();
+            let restarts = container.field("resizePolicy").values().iter();
             let restarts = restarts.filter(|policy| policy.text("restartPolicy") == "RestartContainer").count() > 0;
             if is_init && restarts && !same(container.value(), old) && !is_sidecar(container.value()) {
                 let detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";

@@ -1,7 +1,7 @@
 //! How much a pod asks for: sums over its containers, what follows from them, and its quality of service.
 
-use crate::strategy::place::quantity;
 use crate::strategy::resource_name::can_overcommit;
+use crate::strategy::value::quantity;
 use object::{Edit, Map, Quantity, Value, View};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::container::Pod;
 use super::default::CONTAINER_LISTS;
 use super::{paths, windows};
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const APP_ARMOR_PROFILE_MAX: usize = 4095;
 const SYSCTL_MAX: usize = 253;
 
-pub(super) fn validate_pod(spec: &At, errors: &mut Errors) {
+pub(super) fn validate_pod(spec: &Place, errors: &mut Errors) {
     let context = spec.field("securityContext");
     if context.is_empty() {
         shared_processes(spec, &context, errors);
@@ -25,21 +25,21 @@ pub(super) fn validate_pod(spec: &At, errors: &mut Errors) {
     }
     shared_processes(spec, &context, errors);
     sysctls(&context.field("sysctls"), spec, errors);
-    context.field("fsGroupChangePolicy").one_of(errors, &["Always", "OnRootMismatch"]);
+    context.field("fsGroupChangePolicy").one_of_if_set(errors, &["Always", "OnRootMismatch"]);
     seccomp(&context.field("seccompProfile"), errors);
     windows::validate_options(&context.field("windowsOptions"), errors);
     app_armor(&context.field("appArmorProfile"), errors);
-    context.field("supplementalGroupsPolicy").one_of(errors, &["Merge", "Strict"]);
-    context.field("seLinuxChangePolicy").one_of(errors, &["MountOption", "Recursive"]);
+    context.field("supplementalGroupsPolicy").one_of_if_set(errors, &["Merge", "Strict"]);
+    context.field("seLinuxChangePolicy").one_of_if_set(errors, &["MountOption", "Recursive"]);
 }
 
-pub(super) fn validate_container(context: &At, host_users: bool, errors: &mut Errors) {
+pub(super) fn validate_container(context: &Place, host_users: bool, errors: &mut Errors) {
     if context.is_empty() {
         return;
     }
     ids(context, &["runAsUser", "runAsGroup"], errors);
     let proc_mount = context.field("procMount");
-    proc_mount.one_of(errors, &["Default", "Unmasked"]);
+    proc_mount.one_of_if_set(errors, &["Default", "Unmasked"]);
     if host_users && proc_mount.text() == "Unmasked" {
         proc_mount.invalid(errors, "`hostUsers` must be false to use `Unmasked`");
     }
@@ -59,13 +59,13 @@ pub(super) fn validate_container(context: &At, host_users: bool, errors: &mut Er
     app_armor(&context.field("appArmorProfile"), errors);
 }
 
-fn ids(context: &At, fields: &[&'static str], errors: &mut Errors) {
-    for field in fields.iter().map(|field| context.field(field)).filter(At::is_set) {
+fn ids(context: &Place, fields: &[&'static str], errors: &mut Errors) {
+    for field in fields.iter().map(|field| context.field(field)).filter(Place::is_set) {
         field.within(errors, 0, ID_MAX);
     }
 }
 
-fn shared_processes(spec: &At, context: &At, errors: &mut Errors) {
+fn shared_processes(spec: &Place, context: &Place, errors: &mut Errors) {
     let share = spec.field("shareProcessNamespace").value();
     if share == true && spec.field("hostPID").value() == true {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -73,14 +73,14 @@ fn shared_processes(spec: &At, context: &At, errors: &mut Errors) {
     }
 }
 
-fn seccomp(profile: &At, errors: &mut Errors) {
+fn seccomp(profile: &Place, errors: &mut Errors) {
     if !profile.is_set() {
         return;
     }
     let (kind, local) = (profile.field("type"), profile.field("localhostProfile"));
     match kind.text() {
         "" => kind.required(errors, "type is required when seccompProfile is set"),
-        _ => kind.one_of(errors, &PROFILE_TYPES),
+        _ => kind.one_of_if_set(errors, &PROFILE_TYPES),
     }
     match (kind.text() == "Localhost", local.is_set()) {
         (true, true) => paths::descending(&local, errors),
@@ -92,7 +92,7 @@ fn seccomp(profile: &At, errors: &mut Errors) {
     }
 }
 
-fn app_armor(profile: &At, errors: &mut Errors) {
+fn app_armor(profile: &Place, errors: &mut Errors) {
     const MISSING: &str = "must be set when AppArmor type is Localhost";
     if !profile.is_set() {
         return;
@@ -112,7 +112,7 @@ fn app_armor(profile: &At, errors: &mut Errors) {
     }
 }
 
-fn sysctls(sysctls: &At, spec: &At, errors: &mut Errors) {
+fn sysctls(sysctls: &Place, spec: &Place, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for sysctl in sysctls.items() {
         let name = sysctl.field("name");
@@ -163,7 +163,7 @@ fn sysctl_namespace(name: &str) -> Option<Namespace> {
 }
 
 /// A pod with users of its own cannot share what belongs to the users of the host.
-pub(super) fn validate_host_users(spec: &At, pod: &Pod, errors: &mut Errors) {
+pub(super) fn validate_host_users(spec: &Place, pod: &Pod, errors: &mut Errors) {
     const REFUSED: &str = "when `hostUsers` is false";
     if pod.host_users {
         return;

@@ -3,8 +3,7 @@
 use super::container::{self, Pod};
 use super::volume::{self, Owner};
 use super::{affinity, annotations, network, requirements, security, windows};
-use crate::strategy::at::At;
-use crate::strategy::label_selector;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{View, name};
 use std::collections::BTreeSet;
@@ -13,13 +12,13 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const ACTIVE_DEADLINE_MAX: i64 = i32::MAX as i64;
 
 /// Everything that is wrong with a spec; `owner` is the pod it is of, or nobody in a template.
-pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
+pub(super) fn validate(spec: &Place, owner: Owner, errors: &mut Errors) {
     spec.field("terminationGracePeriodSeconds").require(errors);
     let pod = Pod {
         volumes: volume::validate(&spec.field("volumes"), owner, errors),
-        claims: spec.value().items("resourceClaims").iter().map(|claim| claim.text("name")).collect(),
+        claims: spec.field("resourceClaims").values().iter().map(|claim| claim.text("name")).collect(),
         grace_seconds: spec.value().int("terminationGracePeriodSeconds"),
-        restart_policy: spec.value().text("restartPolicy"),
+        restart_policy: spec.field("restartPolicy").text(),
         // A pod shares the users of the host unless it says otherwise.
         host_users: spec.field("hostUsers").value() != false,
         os: spec.value().at("os").text("name"),
@@ -30,7 +29,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     requirements::validate_pod_level(spec, &pod, errors);
     container::validate_host_network(spec, &pod, errors);
     spec.field("restartPolicy").require_one_of(errors, &RESTART_POLICIES);
-    label_selector::labels(&spec.field("nodeSelector"), errors);
+    spec.field("nodeSelector").labels(errors);
     security::validate_pod(spec, errors);
     affinity::validate(&spec.field("affinity"), errors);
     network::validate(spec, errors);
@@ -39,7 +38,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     windows::validate_host_processes(spec, &pod, errors);
     security::validate_host_users(spec, &pod, errors);
     for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
-        spec.field(field).named_if_set(errors, name::dns_subdomain);
+        spec.field(field).follows_if_set(errors, name::dns_subdomain);
     }
     let deadline = spec.field("activeDeadlineSeconds");
     if deadline.is_set() {
@@ -47,7 +46,7 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
     }
     affinity::validate_tolerations(&spec.field("tolerations"), errors);
     if spec.field("runtimeClassName").is_set() {
-        spec.field("runtimeClassName").named(errors, name::dns_subdomain);
+        spec.field("runtimeClassName").follows(errors, name::dns_subdomain);
     }
     if spec.field("preemptionPolicy").is_set() {
         spec.field("preemptionPolicy").require_one_of(errors, &["PreemptLowerPriority", "Never"]);
@@ -59,9 +58,9 @@ pub(super) fn validate(spec: &At, owner: Owner, errors: &mut Errors) {
 
 /// A template: its labels, its annotations, its spec. The paths of mistakes in labels and annotations leave out
 /// `metadata`.
-pub(in crate::strategy) fn validate_template(template: &At, errors: &mut Errors) {
-    let metadata = template.value().at("metadata");
-    label_selector::labels(&template.field("labels").with(metadata.at("labels")), errors);
+pub(in crate::strategy) fn validate_template(template: &Place, errors: &mut Errors) {
+    let metadata = template.field("metadata").value();
+    template.field("labels").with(metadata.at("labels")).labels(errors);
     let notes = template.field("annotations");
     let notes = notes.with(metadata.at("annotations"));
     annotations::validate_keys(&notes, errors);
@@ -74,13 +73,13 @@ pub(in crate::strategy) fn validate_template(template: &At, errors: &mut Errors)
     }
 }
 
-fn claims(claims: &At, errors: &mut Errors) {
+fn claims(claims: &Place, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for claim in claims.items() {
         let name = claim.field("name");
         if name.require(errors) {
             if seen.insert(name.text()) {
-                name.named(errors, name::dns_label);
+                name.follows(errors, name::dns_label);
             } else {
                 name.duplicate(errors, name.text());
             }
@@ -95,18 +94,18 @@ fn claims(claims: &At, errors: &mut Errors) {
             _ => {}
         }
         for reference in [named, template].iter().filter(|reference| reference.is_set()) {
-            reference.named(errors, name::dns_subdomain);
+            reference.follows(errors, name::dns_subdomain);
         }
     }
 }
 
-fn gates(spec: &At, errors: &mut Errors) {
+fn gates(spec: &Place, errors: &mut Errors) {
     for gate in spec.field("readinessGates").items() {
-        gate.field("conditionType").named(errors, name::qualified_name);
+        gate.field("conditionType").follows(errors, name::qualified_name);
     }
     let mut seen = BTreeSet::new();
     for gate in spec.field("schedulingGates").items() {
-        let name = gate.value().text("name");
+        let name = gate.field("name").text();
         name::qualified_name(name).into_iter().for_each(|message| gate.invalid_value(errors, name, message));
         if !seen.insert(name) {
             gate.duplicate(errors, name);
@@ -115,7 +114,7 @@ fn gates(spec: &At, errors: &mut Errors) {
 }
 
 /// A variable from a file needs a volume whose files the containers write.
-fn file_volumes(spec: &At, errors: &mut Errors) {
+fn file_volumes(spec: &Place, errors: &mut Errors) {
     for list in super::default::CONTAINER_LISTS {
         for container in spec.field(list).items() {
             for variable in container.field("env").items() {
@@ -125,7 +124,7 @@ fn file_volumes(spec: &At, errors: &mut Errors) {
                     continue;
                 }
                 let name = reference.field("volumeName");
-                let mut volumes = spec.value().items("volumes").iter();
+                let mut volumes = spec.field("volumes").values().iter();
                 match volumes.find(|volume| volume.text("name") == name.text()) {
                     None => name.not_found(errors, name.text()),
                     Some(volume) if !volume.has("emptyDir") => {

@@ -2,7 +2,7 @@
 
 use super::annotations;
 use super::container_state;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
 use object::{Value, View, name};
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ const SYSTEM_CONDITIONS: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 
 pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     annotations::validate_update(new, old, errors);
-    let object = At::object(new);
+    let object = Place::object(new);
     let (status, before) = (object.field("status"), old.at("status"));
     for condition in status.field("conditions").items() {
         if condition.field("observedGeneration").int() < 0 {
@@ -30,7 +30,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     }
     let nominated = status.field("nominatedNodeName");
     if nominated.text() != before.text("nominatedNodeName") && !nominated.is_empty() {
-        nominated.named(errors, name::dns_subdomain);
+        nominated.follows(errors, name::dns_subdomain);
         if !old.at("spec").text("nodeName").is_empty() {
             nominated.forbidden(errors, "may not be set on pods that are already bound to a node");
         }
@@ -38,7 +38,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     if status.field("observedGeneration").int() < 0 {
         status.field("observedGeneration").invalid(errors, "must be a non-negative integer");
     }
-    status.field("qosClass").immutable(errors, before.at("qosClass"));
+    status.field("qosClass").unchanged(errors, before.at("qosClass"));
     container_state::validate(&status, before, old.at("spec"), errors);
     addresses(&status.field("podIPs"), before.items("podIPs"), errors);
     let hosts = status.field("hostIPs");
@@ -51,7 +51,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// At most one address of each family.
-fn addresses(list: &At, before: &[Value], errors: &mut Errors) {
+fn addresses(list: &Place, before: &[Value], errors: &mut Errors) {
     let (mut four, mut six) = (0, 0);
     for item in list.items() {
         let text = item.field("ip").text();

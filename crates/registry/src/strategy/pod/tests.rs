@@ -1,6 +1,6 @@
 //! Mistakes in manifests of pods, and the words for them.
 
-use crate::strategy::check::{mistakes, prepared, with};
+use crate::strategy::check::{each_change_makes_its_mistakes, mistakes, prepared, with};
 use object::{Value, json};
 
 fn pod() -> Value {
@@ -12,10 +12,7 @@ fn pod() -> Value {
 
 /// Each change of a good pod and the mistakes it makes.
 fn check(cases: &[(&str, Value, &str)]) {
-    for (path, value, message) in cases {
-        let manifest = with(&pod(), path, value);
-        assert_eq!(mistakes("Pod", &manifest, None), *message, "{path} = {value}");
-    }
+    each_change_makes_its_mistakes("Pod", &pod(), cases);
 }
 
 #[test]

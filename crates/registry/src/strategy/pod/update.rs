@@ -2,9 +2,9 @@
 
 use super::annotations;
 use super::diff::diff;
-use crate::strategy::at::At;
-use crate::strategy::place::same;
-use object::field::{Error, Errors, Path};
+use crate::strategy::place::Place;
+use crate::strategy::value::same;
+use object::field::Errors;
 use object::{Edit, Value, View};
 
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -15,7 +15,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
     annotations::validate_update(new, old, errors);
-    let object = At::object(new);
+    let object = Place::object(new);
     let (spec, before) = (object.field("spec"), old.at("spec"));
     for list in ["containers", "initContainers"] {
         let containers = spec.field(list);
@@ -34,7 +34,7 @@ pub(super) fn validate(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// A deadline may be set, and then only come closer. Returns whether there is more to say.
-fn validate_deadline(deadline: &At, before: &Value, errors: &mut Errors) -> bool {
+fn validate_deadline(deadline: &Place, before: &Value, errors: &mut Errors) -> bool {
     if !deadline.is_set() {
         if !before.is_null() {
             deadline.invalid(errors, "must not update from a positive integer to nil value");
@@ -52,7 +52,7 @@ fn validate_deadline(deadline: &At, before: &Value, errors: &mut Errors) -> bool
     !later
 }
 
-fn tolerations(tolerations: &At, before: &[Value], errors: &mut Errors) {
+fn tolerations(tolerations: &Place, before: &[Value], errors: &mut Errors) {
     let same = |one: &Value, other: &Value| {
         ["key", "operator", "value", "effect"].iter().all(|field| one.at(field) == other.at(field))
     };
@@ -63,7 +63,7 @@ fn tolerations(tolerations: &At, before: &[Value], errors: &mut Errors) {
     }
 }
 
-fn gates(gates: &At, before: &[Value], errors: &mut Errors) {
+fn gates(gates: &Place, before: &[Value], errors: &mut Errors) {
     for gate in gates.items() {
         let name = gate.field("name");
         if !before.iter().any(|old| old.text("name") == name.text()) {
@@ -74,7 +74,7 @@ fn gates(gates: &At, before: &[Value], errors: &mut Errors) {
 }
 
 /// Sets what may change back to what it was; then nothing may differ.
-fn validate_rest(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_rest(spec: &Place, before: &Value, errors: &mut Errors) {
     let mut masked = spec.value().clone();
     for list in ["containers", "initContainers"] {
         for (container, old) in masked.each(list).zip(before.items(list)) {
@@ -119,9 +119,9 @@ fn restore_node_affinity(masked: &mut Value, before: &Value) {
 }
 
 /// While it waits at a gate, a pod may be told more of where to run, and nothing else than before.
-fn validate_gated(spec: &At, before: &Value, errors: &mut Errors) {
+fn validate_gated(spec: &Place, before: &Value, errors: &mut Errors) {
     let selector = spec.field("nodeSelector");
-    if before.entries("nodeSelector").any(|(key, value)| selector.value().at(key) != value) {
+    if before.entries("nodeSelector").any(|(key, value)| selector.key(key).value() != value) {
         selector.invalid(errors, "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
     }
     let path = ["affinity", "nodeAffinity", REQUIRED];
@@ -157,11 +157,11 @@ fn only_adds(term: &Value, old: &Value) -> bool {
 /// An ephemeral container is there for good and stays what it is.
 pub(super) fn validate_ephemeral(new: &Value, old: &Value, errors: &mut Errors) {
     if old.path(&["metadata", "annotations"]).has(annotations::MIRROR) {
-        *errors = vec![Error::forbidden(&Path::default(), "static pods do not support ephemeral containers")];
-        return;
+        errors.clear();
+        return Place::object(new).forbidden(errors, "static pods do not support ephemeral containers");
     }
     annotations::validate_update(new, old, errors);
-    let object = At::object(new);
+    let object = Place::object(new);
     let spec = object.field("spec");
     let containers = spec.field("ephemeralContainers");
     for old in old.at("spec").items("ephemeralContainers") {

@@ -3,10 +3,10 @@
 
 use super::container::PULL_POLICIES;
 use super::{paths, projection};
-use crate::strategy::at::At;
-use crate::strategy::place::{Place, quantity};
-use crate::strategy::{label_selector, volume_claim};
-use object::field::{Error, Errors};
+use crate::strategy::place::Place;
+use crate::strategy::value::quantity;
+use crate::strategy::volume_claim;
+use object::field::Errors;
 use object::{Value, name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ struct Source {
     field: &'static str,
     /// What must be said of it.
     required: &'static [&'static str],
-    rules: for<'v> fn(source: &At<'v, '_>, volume: &At<'v, '_>, owner: Owner, errors: &mut Errors),
+    rules: for<'v> fn(source: &Place<'v, '_>, volume: &Place<'v, '_>, owner: Owner, errors: &mut Errors),
 }
 
 const fn source(field: &'static str, required: &'static [&'static str]) -> Source {
@@ -73,13 +73,13 @@ const SOURCES: [Source; 30] = [
 ];
 
 /// Returns the volumes that nothing is wrong with, by name; only those can be mounted.
-pub(super) fn validate<'v>(volumes: &At<'v, '_>, owner: Owner, errors: &mut Errors) -> BTreeMap<&'v str, &'v Value> {
+pub(super) fn validate<'v>(volumes: &Place<'v, '_>, owner: Owner, errors: &mut Errors) -> BTreeMap<&'v str, &'v Value> {
     let mut good = BTreeMap::new();
     for volume in volumes.items() {
         let before = errors.len();
         let name = volume.field("name");
         one(&volume, owner, errors);
-        name.require_named(errors, name::dns_label);
+        name.require_follows(errors, name::dns_label);
         if good.contains_key(name.text()) {
             name.duplicate(errors, name.text());
         }
@@ -91,7 +91,7 @@ pub(super) fn validate<'v>(volumes: &At<'v, '_>, owner: Owner, errors: &mut Erro
     good
 }
 
-fn one(volume: &At, owner: Owner, errors: &mut Errors) {
+fn one(volume: &Place, owner: Owner, errors: &mut Errors) {
     let given = volume.entries().filter_map(|(field, _)| SOURCES.iter().position(|source| source.field == field));
     let mut given: Vec<_> = given.collect();
     given.sort_unstable();
@@ -114,8 +114,8 @@ fn one(volume: &At, owner: Owner, errors: &mut Errors) {
 }
 
 /// A claim that is made for an ephemeral volume cannot be another volume of the same pod.
-fn created_claims(volumes: &At, owner: Owner, errors: &mut Errors) {
-    let is_ephemeral = |volume: &At| volume.field("ephemeral").is_set();
+fn created_claims(volumes: &Place, owner: Owner, errors: &mut Errors) {
+    let is_ephemeral = |volume: &Place| volume.field("ephemeral").is_set();
     if owner.name.is_empty() || !volumes.items().any(|volume| is_ephemeral(&volume)) {
         return;
     }
@@ -131,45 +131,45 @@ fn created_claims(volumes: &At, owner: Owner, errors: &mut Errors) {
     }
 }
 
-fn empty_dir(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn empty_dir(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     if quantity(source.field("sizeLimit").value()).is_negative() {
         source.field("sizeLimit").forbidden(errors, "SizeLimit field must be a valid resource quantity");
     }
 }
 
-fn host_path(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn host_path(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     paths::no_backsteps(&source.field("path"), errors);
-    source.field("type").one_of(errors, &HOST_PATH_TYPES);
+    source.field("type").one_of_if_set(errors, &HOST_PATH_TYPES);
 }
 
 /// The path of its mistakes names another field than the one there is.
-fn gce_disk<'v>(source: &At<'v, '_>, volume: &At<'v, '_>, _: Owner, errors: &mut Errors) {
+fn gce_disk<'v>(source: &Place<'v, '_>, volume: &Place<'v, '_>, _: Owner, errors: &mut Errors) {
     let place = volume.field("persistentDisk");
     let disk = place.with(source.value());
     disk.field("pdName").require(errors);
     partition(&disk, errors);
 }
 
-fn partition(disk: &At, errors: &mut Errors) {
+fn partition(disk: &Place, errors: &mut Errors) {
     let partition = disk.field("partition");
     if !(0..=255).contains(&partition.int()) {
         partition.invalid(errors, "must be between 1 and 255, inclusive");
     }
 }
 
-fn files(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn files(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     projection::mode(&source.field("defaultMode"), errors);
     source.field("items").items().for_each(|item| projection::key_to_path(&item, errors));
 }
 
-fn nfs(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn nfs(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     if !source.field("path").text().starts_with('/') {
         source.field("path").invalid(errors, "must be an absolute path");
     }
 }
 
-fn iscsi(source: &At, volume: &At, _: Owner, errors: &mut Errors) {
-    source.field("iqn").named_if_set(errors, iscsi_name);
+fn iscsi(source: &Place, volume: &Place, _: Owner, errors: &mut Errors) {
+    source.field("iqn").follows_if_set(errors, iscsi_name);
     source.field("lun").within(errors, 0, 255);
     let authenticates = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|flag| source.field(flag).value() == true);
     if authenticates && !source.field("secretRef").is_set() {
@@ -212,7 +212,7 @@ fn is_qualified_iscsi_name(name: &str) -> bool {
     is_date && is_authority && is_target && !authority.is_empty() && !target.is_empty()
 }
 
-fn flocker(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn flocker(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     let (name, id) = (source.field("datasetName"), source.field("datasetUUID"));
     match (name.is_empty(), id.is_empty()) {
         (true, true) => source.required(errors, "one of datasetName and datasetUUID is required"),
@@ -227,13 +227,13 @@ fn flocker(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     }
 }
 
-fn secret_name(source: &At, errors: &mut Errors) {
+fn secret_name(source: &Place, errors: &mut Errors) {
     if source.field("secretRef").is_set() {
         source.field("secretRef").field("name").require(errors);
     }
 }
 
-fn quobyte(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn quobyte(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = source.field("registry");
     if registry.is_empty() {
@@ -247,7 +247,7 @@ fn quobyte(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     source.field("volume").require(errors);
 }
 
-fn fibre_channel(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn fibre_channel(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     let (targets, ids, unit) = (source.field("targetWWNs"), source.field("wwids"), source.field("lun"));
     match (targets.is_empty(), ids.is_empty()) {
         (true, true) => targets.required(errors, "must specify either targetWWNs or wwids, but not both"),
@@ -261,7 +261,7 @@ fn fibre_channel(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     }
 }
 
-fn flex(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn flex(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     for (key, option) in source.field("options").entries() {
         let domain = format!(".{}", key.split_once('/').map_or(key, |(domain, _)| domain).to_lowercase());
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
@@ -270,13 +270,13 @@ fn flex(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     }
 }
 
-fn azure_disk(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn azure_disk(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     let (kind, address) = (source.field("kind"), source.field("diskURI"));
-    source.field("cachingMode").one_of(errors, &["None", "ReadOnly", "ReadWrite"]);
-    kind.one_of(errors, &["Dedicated", "Managed", "Shared"]);
+    source.field("cachingMode").one_of_if_set(errors, &["None", "ReadOnly", "ReadWrite"]);
+    kind.one_of_if_set(errors, &["Dedicated", "Managed", "Shared"]);
     match kind.text() {
         "Managed" if !address.text().starts_with("/subscriptions/") => address.not_supported(errors, &[MANAGED]),
         "Managed" => {}
@@ -285,33 +285,29 @@ fn azure_disk(source: &At, _: &At, _: Owner, errors: &mut Errors) {
     }
 }
 
-fn storage_os(source: &At, _: &At, _: Owner, errors: &mut Errors) {
-    source.field("volumeName").require_named(errors, name::dns_label);
-    source.field("volumeNamespace").named_if_set(errors, name::dns_label);
+fn storage_os(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
+    source.field("volumeName").require_follows(errors, name::dns_label);
+    source.field("volumeNamespace").follows_if_set(errors, name::dns_label);
     secret_name(source, errors);
 }
 
-fn csi(source: &At, _: &At, _: Owner, errors: &mut Errors) {
+fn csi(source: &Place, _: &Place, _: Owner, errors: &mut Errors) {
     let driver = source.field("driver");
     if driver.require(errors) {
         if driver.text().len() > 63 {
             driver.too_long(errors, 63);
         }
-        driver.named(errors, |driver| name::dns_subdomain(&driver.to_lowercase()));
+        driver.follows(errors, |driver| name::dns_subdomain(&driver.to_lowercase()));
     }
     let secret = source.field("nodePublishSecretRef");
     if secret.is_set() && secret.field("name").require(errors) {
-        for message in name::dns_subdomain(secret.field("name").text()) {
-            source.field("name").invalid_value(errors, secret.field("name").text(), message);
-        }
+        source.field("name").text_follows(errors, secret.field("name").text(), name::dns_subdomain);
     }
 }
 
-fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
+fn ephemeral(source: &Place, volume: &Place, owner: Owner, errors: &mut Errors) {
     let template = source.field("volumeClaimTemplate");
-    if !template.is_set() {
-        template.required(errors, "");
-    } else {
+    if template.require_set(errors) {
         claim_template(&template, errors);
     }
     let name = volume.field("name");
@@ -324,19 +320,18 @@ fn ephemeral(source: &At, volume: &At, owner: Owner, errors: &mut Errors) {
 }
 
 /// A template of a claim has labels and annotations and no other metadata.
-fn claim_template(template: &At, errors: &mut Errors) {
+fn claim_template(template: &Place, errors: &mut Errors) {
     let metadata = template.field("metadata");
-    label_selector::labels(&metadata.field("labels"), errors);
+    metadata.field("labels").labels(errors);
     for (field, value) in metadata.entries() {
         if !matches!(field, "labels" | "annotations") && !value.is_empty() {
-            errors.push(Error::forbidden(&metadata.path().child(field), "cannot be set"));
+            metadata.field(field).forbidden(errors, "cannot be set");
         }
     }
-    let spec = template.field("spec");
-    volume_claim::validate_spec(&Place::new(spec.value(), &spec.path()), errors);
+    volume_claim::validate_spec(&template.field("spec"), errors);
 }
 
-fn image(source: &At, _: &At, owner: Owner, errors: &mut Errors) {
+fn image(source: &Place, _: &Place, owner: Owner, errors: &mut Errors) {
     if owner.is_pod {
         source.field("reference").require(errors);
     }

@@ -4,7 +4,7 @@ use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
 use super::default::CONTAINER_LISTS;
 use super::prepare::app_armor_profile;
 use super::warn_volumes;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::{Value, View, name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,17 +47,17 @@ pub(super) fn pod(new: &Value, old: Option<&Value>) -> Vec<String> {
              recommended: [{messages}]"
         ));
     }
-    template(&At::object(new), &mut warnings);
+    template(&Place::object(new), &mut warnings);
     warnings
 }
 
 /// The warnings of a pod or of a template of one.
-pub(in crate::strategy) fn template(object: &At, warnings: &mut Vec<String>) {
+pub(in crate::strategy) fn template(object: &Place, warnings: &mut Vec<String>) {
     let (metadata, spec) = (object.field("metadata"), object.field("spec"));
     let annotations = metadata.field("annotations");
     node_labels(&spec, warnings);
     for (key, message) in ANNOTATIONS {
-        if annotations.value().has(key) {
+        if annotations.key(key).is_set() {
             warnings.push(format!("{annotations}[{key}]: {message}"));
         }
     }
@@ -69,7 +69,7 @@ pub(in crate::strategy) fn template(object: &At, warnings: &mut Vec<String>) {
     }
     fractions(&spec.field("overhead"), warnings);
     let profile = spec.field("securityContext");
-    if !profile.field("seccompProfile").is_set() && annotations.value().has(SECCOMP_POD) {
+    if !profile.field("seccompProfile").is_set() && annotations.key(SECCOMP_POD).is_set() {
         warnings.push(format!("{annotations}[{SECCOMP_POD}]: {SECCOMP}"));
     }
     for list in CONTAINER_LISTS {
@@ -94,13 +94,13 @@ fn deprecated(label: &str) -> Option<&'static str> {
 }
 
 /// Labels of nodes that have other names today.
-fn node_labels(spec: &At, warnings: &mut Vec<String>) {
+fn node_labels(spec: &Place, warnings: &mut Vec<String>) {
     for (key, at) in spec.field("nodeSelector").entries() {
         warnings.extend(deprecated(key).map(|message| format!("{at}: {message}")));
     }
     let affinity = spec.field("affinity");
     let nodes = affinity.field("nodeAffinity");
-    let mut expressions = |term: &At| {
+    let mut expressions = |term: &Place| {
         for expression in term.field("matchExpressions").items() {
             let key = expression.field("key");
             warnings.extend(deprecated(key.text()).map(|message| format!("{key}: {} is {message}", key.text())));
@@ -115,14 +115,14 @@ fn node_labels(spec: &At, warnings: &mut Vec<String>) {
     }
 }
 
-fn no_selector(term: &At, warnings: &mut Vec<String>) {
+fn no_selector(term: &Place, warnings: &mut Vec<String>) {
     let selector = term.field("labelSelector");
     if !selector.is_set() {
         warnings.push(format!("{selector}: a null labelSelector results in matching no pod"));
     }
 }
 
-fn selectors(spec: &At, warnings: &mut Vec<String>) {
+fn selectors(spec: &Place, warnings: &mut Vec<String>) {
     let affinity = spec.field("affinity");
     for kind in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.field(kind);
@@ -131,7 +131,7 @@ fn selectors(spec: &At, warnings: &mut Vec<String>) {
     }
 }
 
-fn duplicates(list: &At, field: &'static str, warnings: &mut Vec<String>) {
+fn duplicates(list: &Place, field: &'static str, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for item in list.items() {
         let at = item.field(field);
@@ -142,7 +142,7 @@ fn duplicates(list: &At, field: &'static str, warnings: &mut Vec<String>) {
 }
 
 /// There is no part of a byte.
-fn fractions(amounts: &At, warnings: &mut Vec<String>) {
+fn fractions(amounts: &Place, warnings: &mut Vec<String>) {
     for (name, amount) in amounts.entries() {
         let counts_bytes = matches!(name, "memory" | "ephemeral-storage");
         // In its canonical form, a quantity that is no whole number is one of thousandths.
@@ -154,18 +154,18 @@ fn fractions(amounts: &At, warnings: &mut Vec<String>) {
 }
 
 /// Profiles that are given as annotations.
-fn profiles(container: &At, annotations: &At, pod_profile: &Value, warnings: &mut Vec<String>) {
+fn profiles(container: &Place, annotations: &Place, pod_profile: &Value, warnings: &mut Vec<String>) {
     let name = container.field("name").text();
     let context = container.field("securityContext");
     if annotations.is_empty() {
         return;
     }
     let seccomp = format!("{SECCOMP_CONTAINER}{name}");
-    if !context.field("seccompProfile").is_set() && annotations.value().has(&seccomp) {
+    if !context.field("seccompProfile").is_set() && annotations.key(&seccomp).is_set() {
         warnings.push(format!("{annotations}[{seccomp}]: {SECCOMP}"));
     }
     let key = format!("{APP_ARMOR}{name}");
-    let annotation = annotations.value().at(&key);
+    let annotation = annotations.key(&key).value();
     let profile = annotation.as_str().and_then(app_armor_profile);
     // In a pod the annotation has become the field by now; in a template a field of its own makes the annotation moot.
     let field = context.field("appArmorProfile");
@@ -177,7 +177,7 @@ fn profiles(container: &At, annotations: &At, pod_profile: &Value, warnings: &mu
 }
 
 /// A variable that is defined twice, unless the second definition builds on the first.
-fn variables(variables: &At, warnings: &mut Vec<String>) {
+fn variables(variables: &Place, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for variable in variables.items() {
         let (name, value) = (variable.field("name").text(), variable.field("value").text());
@@ -193,8 +193,8 @@ fn variables(variables: &At, warnings: &mut Vec<String>) {
     }
 }
 
-fn ports(spec: &At, warnings: &mut Vec<String>) {
-    let all = CONTAINER_LISTS.iter().flat_map(|list| spec.value().items(list));
+fn ports(spec: &Place, warnings: &mut Vec<String>) {
+    let all = CONTAINER_LISTS.iter().flat_map(|list| spec.field(list).values());
     if all.flat_map(|container| container.items("ports")).nth(1).is_none() {
         return;
     }

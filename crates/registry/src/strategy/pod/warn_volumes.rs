@@ -1,7 +1,6 @@
 //! Volumes that no longer work, and files of a volume that lie on top of each other.
 
-use crate::strategy::at::At;
-use object::View;
+use crate::strategy::place::Place;
 
 /// The field, its name in the message, and the message.
 const DEPRECATED: [(&str, &str, &str); 9] = [
@@ -19,7 +18,7 @@ const DEPRECATED: [(&str, &str, &str); 9] = [
 const FILES: [(&str, &str, &str); 3] =
     [("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName"), ("downwardAPI", "DownwardAPI", "")];
 
-pub(super) fn validate(volumes: &At, warnings: &mut Vec<String>) {
+pub(super) fn validate(volumes: &Place, warnings: &mut Vec<String>) {
     for volume in volumes.items() {
         for (given, _) in volume.entries() {
             let deprecated = DEPRECATED.iter().find(|(field, ..)| *field == given);
@@ -49,7 +48,7 @@ pub(super) fn validate(volumes: &At, warnings: &mut Vec<String>) {
                 let named = if named.is_empty() { "" } else { "name" };
                 let of = match named {
                     "" => kind.to_owned(),
-                    named => format!("{kind} {:?}", source.value().text(named)),
+                    named => format!("{kind} {:?}", source.field(named).text()),
                 };
                 all.extend(paths(&source, &of));
             }
@@ -63,7 +62,7 @@ pub(super) fn validate(volumes: &At, warnings: &mut Vec<String>) {
 }
 
 /// The paths of a volume's files, each with where it comes from.
-fn paths(source: &At, of: &str) -> Vec<(String, String)> {
+fn paths(source: &Place, of: &str) -> Vec<(String, String)> {
     let items = source.field("items");
     items.items().map(|item| (item.field("path").text().trim_end_matches('/').to_owned(), of.to_owned())).collect()
 }

@@ -2,9 +2,9 @@
 
 use super::container::Pod;
 use super::default::CONTAINER_LISTS;
-use crate::strategy::at::At;
+use crate::strategy::place::Place;
 use object::field::Errors;
-use object::{View, name};
+use object::name;
 
 const CREDENTIAL_SPEC_MAX_KIB: usize = 64;
 const DOMAIN_MAX: usize = 256;
@@ -37,7 +37,7 @@ const NOT_IN_CONTAINER: [&str; 10] = [
     "runAsGroup",
 ];
 
-pub(super) fn validate_system(spec: &At, errors: &mut Errors) {
+pub(super) fn validate_system(spec: &Place, errors: &mut Errors) {
     let system = spec.field("os");
     if !system.is_set() || !system.field("name").require(errors) {
         return;
@@ -45,12 +45,12 @@ pub(super) fn validate_system(spec: &At, errors: &mut Errors) {
     match system.field("name").text() {
         "linux" => linux(spec, errors),
         "windows" => windows(spec, errors),
-        other => errors.push(object::field::Error::not_supported(&system.path(), other, &["linux", "windows"])),
+        other => system.not_supported_value(errors, other, &["linux", "windows"]),
     }
 }
 
-fn linux(spec: &At, errors: &mut Errors) {
-    let refuse = |context: &At, errors: &mut Errors| {
+fn linux(spec: &Place, errors: &mut Errors) {
+    let refuse = |context: &Place, errors: &mut Errors| {
         if context.field("windowsOptions").is_set() {
             context.field("windowsOptions").forbidden(errors, "windows options cannot be set for a linux pod");
         }
@@ -61,8 +61,8 @@ fn linux(spec: &At, errors: &mut Errors) {
     }
 }
 
-fn windows(spec: &At, errors: &mut Errors) {
-    let refuse = |at: &At, fields: &[&'static str], errors: &mut Errors| {
+fn windows(spec: &Place, errors: &mut Errors) {
+    let refuse = |at: &Place, fields: &[&'static str], errors: &mut Errors| {
         for field in fields.iter().map(|field| at.field(field)) {
             if field.is_set() && field.value() != false {
                 field.forbidden(errors, "cannot be set for a windows pod");
@@ -78,13 +78,13 @@ fn windows(spec: &At, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_options(options: &At, errors: &mut Errors) {
+pub(super) fn validate_options(options: &Place, errors: &mut Errors) {
     if !options.is_set() {
         return;
     }
     let (spec_name, spec) = (options.field("gmsaCredentialSpecName"), options.field("gmsaCredentialSpec"));
     if spec_name.is_set() {
-        spec_name.named(errors, name::dns_subdomain);
+        spec_name.follows(errors, name::dns_subdomain);
     }
     match spec.text().len() {
         0 if spec.is_set() => spec.invalid(errors, "gmsaCredentialSpec cannot be an empty string"),
@@ -98,7 +98,7 @@ pub(super) fn validate_options(options: &At, errors: &mut Errors) {
     }
 }
 
-fn user_name(name: &At, errors: &mut Errors) {
+fn user_name(name: &Place, errors: &mut Errors) {
     let text = name.text();
     let parts: Vec<_> = text.split('\\').collect();
     let (domain, user) = match parts.as_slice() {
@@ -141,8 +141,8 @@ fn is_domain(domain: &str) -> bool {
 }
 
 /// Containers that are processes of the host: all of a pod's or none.
-pub(super) fn validate_host_processes(spec: &At, _pod: &Pod, errors: &mut Errors) {
-    let of = |at: &At| at.field("securityContext").field("windowsOptions").field("hostProcess").value().as_bool();
+pub(super) fn validate_host_processes(spec: &Place, _pod: &Pod, errors: &mut Errors) {
+    let of = |at: &Place| at.field("securityContext").field("windowsOptions").field("hostProcess").value().as_bool();
     let whole = of(spec);
     let (mut containers, mut host_processes) = (0, 0);
     for list in CONTAINER_LISTS {
@@ -166,7 +166,7 @@ pub(super) fn validate_host_processes(spec: &At, _pod: &Pod, errors: &mut Errors
         let detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
         spec.invalid_value(errors, "", detail);
     }
-    if !spec.value().flag("hostNetwork") {
+    if !spec.field("hostNetwork").flag() {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
         spec.field("hostNetwork").invalid_value(errors, false, detail);
     }

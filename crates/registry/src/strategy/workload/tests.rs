@@ -1,6 +1,6 @@
 //! Mistakes in manifests of workloads, and the words for them.
 
-use crate::strategy::check::{mistakes, prepared, warnings, with};
+use crate::strategy::check::{each_change_makes_its_mistakes, mistakes, prepared, warnings, with};
 use object::{Value, json};
 
 fn workload() -> Value {
@@ -18,14 +18,6 @@ fn workload() -> Value {
 
 fn controller() -> Value {
     with(&workload(), "spec.selector", &json!({ "app": "a" }))
-}
-
-/// Each change of a good workload and the mistakes it makes.
-fn check(kind: &str, good: &Value, cases: &[(&str, Value, &str)]) {
-    assert_eq!(mistakes(kind, good, None), "", "{kind}");
-    for (path, value, message) in cases {
-        assert_eq!(mistakes(kind, &with(good, path, value), None), *message, "{kind}: {path} = {value}");
-    }
 }
 
 /// Each change that is refused once the workload is there.
@@ -46,7 +38,7 @@ fn every_workload_restarts_its_pods_and_selects_them() {
         ("DaemonSet", "DaemonSet"),
         ("StatefulSet", "StatefulSet"),
     ] {
-        check(
+        each_change_makes_its_mistakes(
             kind,
             &workload(),
             &[
@@ -69,7 +61,7 @@ fn every_workload_restarts_its_pods_and_selects_them() {
     }
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         let both = format!("spec.selector: Required value\n{mismatch}");
-        check(
+        each_change_makes_its_mistakes(
             kind,
             &workload(),
             &[
@@ -95,7 +87,7 @@ fn a_selector_does_not_change() {
 
 #[test]
 fn deployments_replace_pods_in_a_way_that_ends() {
-    check(
+    each_change_makes_its_mistakes(
         "Deployment",
         &workload(),
         &[
@@ -135,7 +127,7 @@ fn deployments_replace_pods_in_a_way_that_ends() {
 
 #[test]
 fn daemon_sets_count_their_templates_for_old_clients() {
-    check(
+    each_change_makes_its_mistakes(
         "DaemonSet",
         &workload(),
         &[
@@ -167,7 +159,7 @@ fn stateful_sets_keep_what_their_pods_rely_on() {
     let mount = json!({ "name": "data", "mountPath": "/data" });
     let mounted = with(&with_claim, "spec.template.spec.containers.0.volumeMounts.0", &mount);
     assert_eq!(mistakes("StatefulSet", &mounted, None), "");
-    check(
+    each_change_makes_its_mistakes(
         "StatefulSet",
         &with_claim,
         &[
@@ -211,7 +203,7 @@ fn replication_controllers_take_labels_from_their_pods() {
     let object = prepared("ReplicationController", &bare, None);
     assert_eq!(object["spec"]["selector"], json!({ "app": "a" }));
     assert_eq!(object["metadata"]["labels"], json!({ "app": "a" }));
-    check(
+    each_change_makes_its_mistakes(
         "ReplicationController",
         &controller(),
         &[
@@ -259,7 +251,11 @@ fn defaults_are_those_of_the_kinds() {
 #[test]
 fn revisions_do_not_change() {
     let revision = json!({ "metadata": { "name": "a" }, "data": { "x": 1 }, "revision": 1 });
-    check("ControllerRevision", &revision, &[("data", Value::Null, "data: Required value: data is mandatory")]);
+    each_change_makes_its_mistakes(
+        "ControllerRevision",
+        &revision,
+        &[("data", Value::Null, "data: Required value: data is mandatory")],
+    );
     let changed = with(&revision, "data.x", &json!(2));
     assert_eq!(
         mistakes("ControllerRevision", &changed, Some(&revision)),
