@@ -64,7 +64,7 @@ fn apply(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> R
             }
             add(document, path, copied)
         }
-        "test" => match find(document, path)? == &value()? {
+        "test" => match found(document, path)? == operation.get("value").unwrap_or(&Value::Null) {
             true => Ok(()),
             false => Err(PatchError::Unprocessable(format!("testing path {path} failed"))),
         },
@@ -84,6 +84,15 @@ fn missing(path: &str) -> PatchError {
 
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, PatchError> {
     document.pointer_mut(path).ok_or_else(|| missing(path))
+}
+
+/// What a test looks at. A field that is not there is null to it, so that a patch can insist on there being none.
+fn found<'a>(document: &'a mut Value, path: &str) -> Result<&'a Value, PatchError> {
+    if document.pointer(path).is_none() {
+        let (parent, _) = split(path)?;
+        return if find(document, parent)?.is_object() { Ok(&Value::Null) } else { Err(missing(path)) };
+    }
+    find(document, path).map(|value| &*value)
 }
 
 /// An index into a list of `len` items; only where something may be added, the end counts too.
@@ -163,6 +172,7 @@ mod tests {
                 json!({ "a": { "b": [1, 2] }, "c": [1, 2], "x/y": 1, "m~n": 2 }),
             ),
             (json!([{ "op": "test", "path": "/a/b", "value": [1, 2] }]), document.clone()),
+            (json!([{ "op": "test", "path": "/a/z", "value": null }]), document.clone()),
             (json!([{ "op": "add", "path": "", "value": 7 }]), json!(7)),
         ] {
             let mut patched = document.clone();
