@@ -2,10 +2,10 @@
 //! Kubernetes gives, and the server goes on serving.
 
 mod bad_input {
-    pub mod bodies;
-    pub mod objects;
-    pub mod reads;
-    pub mod row;
+    pub(crate) mod bodies;
+    pub(crate) mod objects;
+    pub(crate) mod reads;
+    pub(crate) mod row;
 }
 
 use bad_input::row::{CONFIG_MAPS, check, config_map};

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::ErrorResponse;
+use kube::core::Status;
 use kube::runtime::finalizer::{Event, finalizer};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -33,7 +33,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-fn refusal(error: kube::Error) -> ErrorResponse {
+fn refusal(error: kube::Error) -> Status {
     match error {
         kube::Error::Api(response) => *response,
         other => panic!("not an answer of the server: {other:?}"),

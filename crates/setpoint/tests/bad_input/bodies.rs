@@ -8,7 +8,7 @@ use testkit::https::{get, with_body};
 /// The bytes that a body may have.
 const LIMIT: usize = 3_145_728;
 
-pub fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let mut rows = sizes();
     rows.extend(patches());
     rows.extend(depths());

@@ -4,7 +4,7 @@ use super::row::{CONFIG_MAPS, Row, config_map, dry_run, json_body, row};
 use http::Method;
 use serde_json::{Value, json};
 
-pub fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let mut rows = sizes();
     rows.extend(names());
     rows.extend(places());

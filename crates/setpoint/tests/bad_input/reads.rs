@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderName, Method, Request, header};
 use testkit::https::{get, with_body};
 
-pub fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let list = |query: &str| get(&format!("{CONFIG_MAPS}?{query}"));
     vec![
         row("a continuation that is none", list("limit=1&continue=nonsense"), 400, "continue key is not valid"),

@@ -10,36 +10,36 @@ use testkit::server::Server;
 /// So many connections send each request at once.
 const CONNECTIONS: usize = 10;
 
-pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[derive(Debug)]
-pub struct Row {
-    pub what: &'static str,
-    pub request: Request<Bytes>,
-    pub status: u16,
+pub(crate) struct Row {
+    pub(crate) what: &'static str,
+    pub(crate) request: Request<Bytes>,
+    pub(crate) status: u16,
     /// What is in the body, or in a header.
-    pub says: &'static str,
+    pub(crate) says: &'static str,
 }
 
-pub fn row(what: &'static str, request: Request<Bytes>, status: u16, says: &'static str) -> Row {
+pub(crate) fn row(what: &'static str, request: Request<Bytes>, status: u16, says: &'static str) -> Row {
     Row { what, request, status, says }
 }
 
-pub fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } })
 }
 
-pub fn json_body(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
+pub(crate) fn json_body(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
     with_body(method, path, "application/json", body)
 }
 
 /// A creation that would not be stored, so that each of many has the same answer.
-pub fn dry_run(body: &Value) -> Request<Bytes> {
+pub(crate) fn dry_run(body: &Value) -> Request<Bytes> {
     json_body(Method::POST, &format!("{CONFIG_MAPS}?dryRun=All"), body.to_string())
 }
 
 /// Sends each row over many connections at once and looks at every answer; the server still serves after each.
-pub async fn check(server: &Server, rows: Vec<Row>) {
+pub(crate) async fn check(server: &Server, rows: Vec<Row>) {
     let client = server.client();
     let mut wrong = Vec::new();
     for Row { what, request, status, says } in rows {

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use testkit::https::Client;
 
 /// What other objects need to be there.
-pub async fn prepare(client: &Client) {
+pub(crate) async fn prepare(client: &Client) {
     let account = json!({ "metadata": { "name": "default" } });
     let made = client.post("/api/v1/namespaces/default/serviceaccounts", &account).await;
     assert_eq!(made.status, 201, "{made:?}");
 }
 
 /// An object of this kind that may be created.
-pub fn example(version: &str, kind: &str) -> Value {
+pub(crate) fn example(version: &str, kind: &str) -> Value {
     let mut object = match specific(kind, version) {
         Value::Null => json!({}),
         object => object,
