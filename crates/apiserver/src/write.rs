@@ -37,18 +37,19 @@ pub(crate) struct Edited {
     pub(crate) managers: Option<Managers>,
 }
 
+/// How a create says what it wants. Asked again if the first try fails, which is rare: making it anew then is cheaper
+/// than keeping a copy each time.
+pub(crate) type Maker<'a> = dyn FnMut() -> Result<Edited, ApiError> + Send + 'a;
+
 /// Stores a new object, which has its defaults and is in the stored version.
-pub(crate) async fn create(ctx: &Context, options: &Options, edited: Edited) -> Result<Stored, ApiError> {
-    let generated = edited.value.at("metadata").text("name").is_empty();
+pub(crate) async fn create(ctx: &Context, options: &Options, make: &mut Maker<'_>) -> Result<Stored, ApiError> {
     let mut names_tried = 0;
     ctx.catch_up().await?;
     for _ in 0..MAX_ATTEMPTS {
-        let mut new = edited.value.clone();
+        let Edited { value: mut new, managers } = make()?;
+        let generated = new.at("metadata").text("name").is_empty();
         stamp(ctx, &mut new);
-        let managers = match &edited.managers {
-            Some(managers) => Some(managers.clone()),
-            None => ownership::after_create(ctx, options, &new),
-        };
+        let managers = managers.or_else(|| ownership::after_create(ctx, options, &new));
         ownership::set_aside(&mut new);
         let mut writes = Vec::new();
         admission::mutate(&mut Review::new(ctx, Operation::Create, &mut new, None, options.dry_run))?;

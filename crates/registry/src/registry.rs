@@ -55,6 +55,9 @@ impl Resources {
 
     /// The row of a kind, in the version it is stored in.
     pub fn stored(&self, resource: &Arc<Resource>) -> Arc<Resource> {
+        if !resource.is_converted() {
+            return resource.clone();
+        }
         let stored = |row: &&Arc<Resource>| row.table == resource.table && row.api_version() == resource.stored_as;
         self.rows.iter().find(stored).unwrap_or(resource).clone()
     }

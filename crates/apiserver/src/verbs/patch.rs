@@ -189,8 +189,8 @@ async fn apply(ctx: &Context, options: &Options, body: &[u8]) -> Result<Response
                     "uid mismatch: the provided object specified uid, and no existing object was found",
                 ));
             }
-            let edited = applied_to(ctx, options, None, &applied)?;
-            let stored = write::create(ctx, options, edited).await?;
+            let mut make = || applied_to(ctx, options, None, &applied);
+            let stored = write::create(ctx, options, &mut make).await?;
             Ok(super::stored(ctx, StatusCode::CREATED, stored))
         }
         stored => Ok(super::stored(ctx, StatusCode::OK, stored?)),

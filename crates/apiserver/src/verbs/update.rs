@@ -19,7 +19,8 @@ pub(crate) async fn update(ctx: &Context, body: Bytes) -> Result<Response<Body>,
             if !value.at("metadata").text("uid").is_empty() {
                 return Err(error);
             }
-            let stored = write::create(ctx, &options, Edited { value, managers: None }).await?;
+            let mut make = || Ok(Edited { value: value.clone(), managers: None });
+            let stored = write::create(ctx, &options, &mut make).await?;
             Ok(super::stored(ctx, StatusCode::CREATED, stored))
         }
         stored => Ok(super::stored(ctx, StatusCode::OK, stored?)),

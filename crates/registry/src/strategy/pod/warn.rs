@@ -157,7 +157,8 @@ fn fractions(amounts: &Place, warnings: &mut Vec<String>) {
 fn profiles(container: &Place, annotations: &Place, pod_profile: &Value, warnings: &mut Vec<String>) {
     let name = container.field("name").text();
     let context = container.field("securityContext");
-    if annotations.is_empty() {
+    let given = |key: &str| key.starts_with(SECCOMP_CONTAINER) || key.starts_with(APP_ARMOR);
+    if !annotations.entries().any(|(key, _)| given(key)) {
         return;
     }
     let seccomp = format!("{SECCOMP_CONTAINER}{name}");
@@ -178,6 +179,9 @@ fn profiles(container: &Place, annotations: &Place, pod_profile: &Value, warning
 
 /// A variable that is defined twice, unless the second definition builds on the first.
 fn variables(variables: &Place, warnings: &mut Vec<String>) {
+    if variables.items().nth(1).is_none() {
+        return;
+    }
     let mut seen = BTreeSet::new();
     for variable in variables.items() {
         let (name, value) = (variable.field("name").text(), variable.field("value").text());

@@ -29,6 +29,9 @@ pub(super) fn validate(volumes: &Place, warnings: &mut Vec<String>) {
         let name = volume.field("name").text();
         for (field, kind, named) in FILES {
             let source = volume.field(field);
+            if !source.is_set() {
+                continue;
+            }
             let of =
                 if named.is_empty() { kind.to_owned() } else { format!("{kind} {:?}", source.field(named).text()) };
             let paths = paths(&source, "");
