@@ -8,7 +8,7 @@ use crate::Resource;
 use bytes::{BufMut, Bytes, BytesMut};
 use object::{Map, Value, View};
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use store::Revision;
 
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct Object {
     /// Where `"metadata":{` starts and ends in the body.
     metadata: (u16, u16),
     facets: OnceLock<Facets>,
+    decoded: OnceLock<Arc<Value>>,
 }
 
 /// What objects are selected by.
@@ -52,7 +53,7 @@ impl Object {
             || Unreadable { key: String::from_utf8_lossy(&key).into_owned(), why: "no metadata".to_owned() };
         let start = u16::try_from(found.ok_or_else(unreadable)?).map_err(|_| unreadable())?;
         let end = start + METADATA.len() as u16;
-        Ok(Object { key, revision, body, metadata: (start, end), facets: OnceLock::new() })
+        Ok(Object { key, revision, body, metadata: (start, end), facets: OnceLock::new(), decoded: OnceLock::new() })
     }
 
     /// The same object at another revision: what a deletion shows.
@@ -63,6 +64,7 @@ impl Object {
             body: self.body.clone(),
             metadata: self.metadata,
             facets: OnceLock::new(),
+            decoded: OnceLock::new(),
         }
     }
 
@@ -110,6 +112,12 @@ impl Object {
             metadata.insert("resourceVersion".to_owned(), Value::from(self.revision.to_string()));
         }
         value
+    }
+
+    /// The same tree, kept for the next who asks: for what is looked at with every request, such as a service account.
+    /// It is much larger than the bytes, so this is not for objects of which there are many.
+    pub fn shared(&self) -> Arc<Value> {
+        self.decoded.get_or_init(|| Arc::new(self.decode())).clone()
     }
 
     /// The last segment of the key.

@@ -30,7 +30,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     let name = given.into_iter().find(|name| !name.is_empty()).unwrap_or(DEFAULT).to_owned();
     spec.set("serviceAccountName", name.as_str());
     spec.set("serviceAccount", name.as_str());
-    let account = find(review, &name)?.decode();
+    let account = find(review, &name)?.shared();
     if automounts(&account, review.object) {
         mount_token(review.object, || naming::generate(VOLUME_PREFIX, &review.ctx.api.ambient.random));
     }
@@ -60,7 +60,7 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
     if !mentions(&account, ENFORCE_SECRETS) {
         return Ok(());
     }
-    let account = account.decode();
+    let account = account.shared();
     let enforced = account.at("metadata").at("annotations").text(ENFORCE_SECRETS);
     if !matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
         return Ok(());

@@ -107,7 +107,7 @@ fn exists(api: &Api, table: &str, kind: &str, namespace: &str, bound: &Value, no
         namespace => format!("{table}/{namespace}/{name}"),
     };
     let gone = || format!("{kind} {namespace}/{name} has been deleted");
-    let object = api.registry.cache.get(key.as_bytes()).ok_or_else(gone)?.decode();
+    let object = api.registry.cache.get(key.as_bytes()).ok_or_else(gone)?.shared();
     let metadata = object.at("metadata");
     if metadata.text("uid") != bound.text("uid") {
         return Err(format!("{kind} UID ({}) does not match claim ({})", metadata.text("uid"), bound.text("uid")));
