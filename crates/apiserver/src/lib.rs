@@ -12,6 +12,7 @@ mod body;
 mod bootstrap;
 mod compress;
 mod context;
+mod deadline;
 mod decode;
 mod flow;
 mod identity;
