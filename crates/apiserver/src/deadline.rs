@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn what_takes_too_long_is_answered_as_such() {
         let limit = Ok(Some(Duration::from_millis(5)));
         let error = within(limit, std::future::pending::<Result<(), ApiError>>()).await.unwrap_err();

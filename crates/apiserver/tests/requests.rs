@@ -124,3 +124,26 @@ async fn a_review_of_no_token_is_refused_and_one_of_oneself_says_when_it_was_mad
     assert_eq!(code, 201);
     assert!(!review.at("metadata").text("creationTimestamp").is_empty());
 }
+
+#[tokio::test]
+async fn a_new_cluster_has_the_flow_control_of_kubernetes_and_says_where_its_api_is() {
+    let client = Client::start().await;
+    let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let (_, schemas) = client.get(&format!("{flow}/flowschemas")).await;
+    assert_eq!(schemas.items("items").len(), 11);
+    for schema in schemas.items("items") {
+        let level = schema.path(&["spec", "priorityLevelConfiguration", "name"]).as_str().unwrap();
+        assert_eq!(client.get(&format!("{flow}/prioritylevelconfigurations/{level}")).await.0, 200, "{level}");
+    }
+    let (_, endpoints) = client.get("/api/v1/namespaces/default/endpoints/kubernetes").await;
+    assert_eq!(endpoints.items("subsets")[0].items("addresses")[0].text("ip"), "192.0.2.1");
+    let (_, slice) = client.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await;
+    assert_eq!(slice.items("endpoints")[0].at("addresses"), &json!(["192.0.2.1"]));
+    let (_, range) = client.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").await;
+    assert_eq!(range.at("status").items("conditions")[0].text("type"), "Ready");
+    // A restart finds everything as it should be.
+    let before = slice.at("metadata").text("resourceVersion").to_owned();
+    bootstrap(&client.0).await.unwrap();
+    let (_, slice) = client.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await;
+    assert_eq!(slice.at("metadata").text("resourceVersion"), before);
+}

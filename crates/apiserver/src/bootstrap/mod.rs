@@ -1,5 +1,8 @@
 //! What every cluster has from its first moment on: made at start where it is missing, through the API.
 
+mod endpoints;
+mod flow_control;
+
 use crate::api::Api;
 use crate::identity::{AUTHENTICATED, user};
 use crate::local::Local;
@@ -32,6 +35,7 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
             json!({ "metadata": { "name": "extension-apiserver-authentication" } }),
         ),
     ];
+    objects.extend(flow_control::objects());
     objects.extend(PRIORITIES.map(|(name, value, description)| {
         let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
@@ -40,7 +44,24 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     // The service gets its address from the range, which is looked up in the cache.
     api.registry.cache.current().await.map_err(ApiError::internal)?;
     ensure(&client, vec![("/api/v1/namespaces/default/services".to_owned(), api_service(api))]).await?;
+    let now = i64::try_from(api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
+    mark_range_ready(&client, &object::time::format(now).unwrap_or_default()).await?;
+    endpoints::publish(&client, &api.address).await?;
     ensure_policy(&client).await
+}
+
+/// The range that this server hands addresses out from is ready by that alone.
+async fn mark_range_ready(client: &Local, now: &str) -> Result<(), ApiError> {
+    let path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+    let range = client.get(path).await?;
+    if !range.at("status").items("conditions").is_empty() {
+        return Ok(());
+    }
+    let ready = json!({
+        "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+        "message": "Kubernetes default Service CIDR is ready",
+    });
+    client.patch(&format!("{path}/status"), &json!({ "status": { "conditions": [ready] } })).await.map(drop)
 }
 
 /// The service that pods reach the API by.
@@ -55,15 +76,22 @@ fn api_service(api: &Api) -> Value {
     })
 }
 
+/// Creates what is not there. It is looked for first: a creation may be refused for other reasons than that the object
+/// exists, such as the address that the service has already.
 async fn ensure(client: &Local, objects: Vec<(String, Value)>) -> Result<(), ApiError> {
-    let creations = objects.iter().map(|(path, object)| client.create(path, object));
-    for created in futures::future::join_all(creations).await {
-        match created {
-            Err(error) if error.reason() != Reason::AlreadyExists => return Err(error),
-            _ => {}
-        }
+    let ensured = objects.iter().map(|(collection, object)| ensure_one(client, collection, object));
+    futures::future::join_all(ensured).await.into_iter().collect()
+}
+
+async fn ensure_one(client: &Local, collection: &str, object: &Value) -> Result<(), ApiError> {
+    match client.get(&format!("{collection}/{}", object.at("metadata").text("name"))).await {
+        Err(error) if error.reason() == Reason::NotFound => {}
+        found => return found.map(drop),
     }
-    Ok(())
+    match client.create(collection, object).await {
+        Err(error) if error.reason() != Reason::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The default roles and bindings.
