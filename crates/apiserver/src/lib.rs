@@ -34,6 +34,7 @@ mod special;
 mod table;
 mod verbs;
 mod write;
+mod yaml;
 
 pub use api::Api;
 pub use audit::{Audit, Policy as AuditPolicy};

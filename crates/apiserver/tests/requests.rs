@@ -147,3 +147,71 @@ async fn a_new_cluster_has_the_flow_control_of_kubernetes_and_says_where_its_api
     let (_, slice) = client.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await;
     assert_eq!(slice.at("metadata").text("resourceVersion"), before);
 }
+
+/// A deployment in YAML with a key that is set twice, on line 7.
+const TWICE: &str = r"apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: i}]
+";
+
+#[tokio::test]
+async fn a_key_that_is_set_twice_in_yaml_is_refused_or_warned_about_by_its_line() {
+    let client = Client::start().await;
+    let collection = "/apis/apps/v1/namespaces/default/deployments";
+    let line = "line 7: key \"replicas\" already set in map";
+    let created = ("POST", collection.to_owned(), "application/yaml");
+    let applied = ("PATCH", format!("{collection}/web"), "application/apply-patch+yaml");
+    for (method, path, media) in [created, applied] {
+        let send = async |validation: &str| {
+            let path = format!("{path}?dryRun=All&fieldManager=test&fieldValidation={validation}");
+            client.send(method, &path, &[("content-type", media)], TWICE).await
+        };
+        let (code, _, status) = send("Strict").await;
+        assert_eq!(code, 400, "{media}");
+        assert!(status.text("message").contains(line), "{}", status.text("message"));
+        for (validation, warnings) in [("Warn", vec![format!("299 - \"{line}\"")]), ("Ignore", Vec::new())] {
+            let (code, found, object) = send(validation).await;
+            assert_eq!((code, found), (201, warnings), "{media}: {object}");
+            assert_eq!(object.at("spec").int("replicas"), Some(2));
+        }
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_named_in_the_order_of_the_body_and_those_of_a_patch_first() {
+    let client = Client::start().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = r#"{"metadata":{"name":"a","name":"b","wrong":1},"data":{"k":"v"},"data":{},"also":{"x":1,"x":2}}"#;
+    let headers = [("content-type", "application/json")];
+    let (code, _, status) = client.send("POST", &format!("{path}?fieldValidation=Strict"), &headers, body).await;
+    assert_eq!(code, 400);
+    let expected = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+        duplicate field \"metadata.name\", unknown field \"metadata.wrong\", duplicate field \"data\", \
+        unknown field \"also\"";
+    assert_eq!(status.text("message"), expected);
+    let existing = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication?dryRun=All";
+    for (media, patch, expected) in [
+        (
+            "application/merge-patch+json",
+            r#"{"wrong":1,"data":{},"data":{}}"#,
+            ["duplicate field \"data\"", "unknown field \"wrong\""],
+        ),
+        (
+            "application/json-patch+json",
+            r#"[{"op":"add","path":"/wrong","value":1,"value":2}]"#,
+            ["json patch duplicate field \"[0].value\"", "unknown field \"wrong\""],
+        ),
+    ] {
+        let (code, warnings, answer) = client.send("PATCH", existing, &[("content-type", media)], patch).await;
+        assert_eq!((code, warnings), (200, expected.map(|text| format!("299 - \"{text}\"")).to_vec()), "{answer}");
+    }
+}
