@@ -2,6 +2,7 @@
 
 use crate::media::Format;
 use crate::options::FieldValidation;
+use crate::yaml;
 use object::{ApiError, Edit, Value, View, json};
 use registry::Resource;
 use schema::protobuf::Envelope;
@@ -9,13 +10,13 @@ use schema::{NodeId, Schema};
 
 /// No body is longer: 3 MiB, as Kubernetes has it.
 pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
-/// YAML that nests deeper is refused before anything recurses into it.
-const MAX_YAML_DEPTH: usize = 100;
 
 /// What a body says.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub value: Value,
+    /// The lines of YAML that set a key again.
+    pub lines: Vec<String>,
     /// What was dropped: fields that are unknown, or there twice.
     pub mistakes: Vec<String>,
 }
@@ -26,25 +27,14 @@ pub(crate) fn parse(format: Format, bytes: &[u8]) -> Result<Decoded, ApiError> {
         Format::Json => {
             let (value, duplicates) = object::json::parse_strictly(bytes).map_err(ApiError::bad_request_from)?;
             let mistakes = duplicates.into_iter().map(|field| format!("duplicate field {field:?}")).collect();
-            Ok(Decoded { value, mistakes })
+            Ok(Decoded { mistakes, ..Decoded::new(value) })
         }
-        Format::Yaml => Ok(Decoded { value: parse_yaml(bytes)?, mistakes: Vec::new() }),
+        Format::Yaml => {
+            let (value, lines) = yaml::parse(bytes)?;
+            Ok(Decoded { lines, ..Decoded::new(value) })
+        }
         Format::Protobuf => Err(ApiError::bad_request("the body is protobuf, and its kind is not known")),
     }
-}
-
-pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<Value, ApiError> {
-    let text = std::str::from_utf8(bytes).map_err(ApiError::bad_request_from)?;
-    let mut options = serde_saphyr::Options::default();
-    if let Some(budget) = &mut options.budget {
-        budget.max_depth = MAX_YAML_DEPTH;
-    }
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        ApiError::bad_request(format!(
-            "error converting YAML to JSON: {}",
-            error.to_string().lines().next().unwrap_or_default()
-        ))
-    })
 }
 
 /// Reads an object of the kind that a resource speaks.
@@ -69,7 +59,7 @@ pub(crate) fn typed(
             let envelope = Envelope::open(bytes).map_err(ApiError::bad_request_from)?;
             check_type(envelope.api_version, envelope.kind, api_version, kind)?;
             let value = envelope.decode(schema, node).map_err(ApiError::bad_request_from)?;
-            Decoded { value, mistakes: Vec::new() }
+            Decoded::new(value)
         }
         format => parse(format, bytes)?,
     };
@@ -83,8 +73,22 @@ pub(crate) fn typed(
     check_type(decoded.value.text("apiVersion"), decoded.value.text("kind"), api_version, kind)?;
     decoded.value.set("apiVersion", api_version);
     decoded.value.set("kind", kind);
-    conform(schema, node, api_version, kind, &mut decoded)?;
+    let unknown = unknown_fields(schema, node, api_version, kind, &mut decoded.value)?;
+    match format {
+        Format::Json if !unknown.is_empty() => decoded.mistakes = in_order(bytes, &unknown)?,
+        _ => decoded.add_unknown(unknown),
+    }
     Ok(decoded)
+}
+
+/// What is wrong with JSON, in the order of the text.
+fn in_order(text: &[u8], unknown: &[String]) -> Result<Vec<String>, ApiError> {
+    let mistakes = object::json::mistakes(text, unknown).map_err(ApiError::bad_request_from)?;
+    let named = mistakes.into_iter().map(|mistake| {
+        let what = if mistake.unknown { "unknown" } else { "duplicate" };
+        format!("{what} field {:?}", mistake.path)
+    });
+    Ok(named.collect())
 }
 
 /// Makes a value conform, adding to its mistakes.
@@ -95,10 +99,19 @@ pub(crate) fn conform(
     kind: &str,
     decoded: &mut Decoded,
 ) -> Result<(), ApiError> {
-    let unknown =
-        schema::conform(schema, node, &mut decoded.value).map_err(|error| cannot_handle(api_version, kind, &error))?;
+    let unknown = unknown_fields(schema, node, api_version, kind, &mut decoded.value)?;
     decoded.add_unknown(unknown);
     Ok(())
+}
+
+fn unknown_fields(
+    schema: &Schema,
+    node: NodeId,
+    api_version: &str,
+    kind: &str,
+    value: &mut Value,
+) -> Result<Vec<String>, ApiError> {
+    schema::conform(schema, node, value).map_err(|error| cannot_handle(api_version, kind, &error))
 }
 
 /// The same for the result of a patch, which is blamed in other words.
@@ -141,8 +154,12 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
 }
 
 impl Decoded {
+    pub(crate) fn new(value: Value) -> Self {
+        Decoded { value, lines: Vec::new(), mistakes: Vec::new() }
+    }
+
     fn add_unknown(&mut self, fields: Vec<String>) {
-        self.mistakes.splice(0..0, fields.into_iter().map(|field| format!("unknown field {field:?}")));
+        self.mistakes.extend(fields.into_iter().map(|field| format!("unknown field {field:?}")));
     }
 
     /// The value, with its mistakes refused, passed on as warnings or ignored.
@@ -154,10 +171,12 @@ impl Decoded {
     ) -> Result<Value, ApiError> {
         match validation {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => warnings.extend(self.mistakes),
-            FieldValidation::Strict if self.mistakes.is_empty() => {}
+            FieldValidation::Warn => warnings.extend(self.lines.into_iter().chain(self.mistakes)),
+            FieldValidation::Strict if self.lines.is_empty() && self.mistakes.is_empty() => {}
             FieldValidation::Strict => {
-                let why = format!("strict decoding error: {}", self.mistakes.join(", "));
+                let lines = Some(yaml::summary(&self.lines)).filter(|_| !self.lines.is_empty());
+                let mistakes: Vec<String> = lines.into_iter().chain(self.mistakes).collect();
+                let why = format!("strict decoding error: {}", mistakes.join(", "));
                 return Err(cannot_handle(&resource.api_version(), &resource.kind, &why));
             }
         }

@@ -12,6 +12,7 @@ mod body;
 mod bootstrap;
 mod compress;
 mod context;
+mod deadline;
 mod decode;
 mod flow;
 mod identity;
@@ -33,6 +34,7 @@ mod special;
 mod table;
 mod verbs;
 mod write;
+mod yaml;
 
 pub use api::Api;
 pub use audit::{Audit, Policy as AuditPolicy};

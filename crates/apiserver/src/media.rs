@@ -42,20 +42,27 @@ pub(crate) enum Guise {
 pub(crate) struct Accept {
     pub format: Format,
     pub guise: Guise,
+    /// The version in which tables and metadata come; it says nothing of objects themselves.
+    pub meta: &'static str,
 }
 
 impl Accept {
-    pub(crate) const JSON: Accept = Accept { format: Format::Json, guise: Guise::Itself };
+    pub(crate) const JSON: Accept = Accept { format: Format::Json, guise: Guise::Itself, meta: META };
 }
+
+/// The version of tables and metadata, and the one before it, which has the same fields.
+const META: &str = "meta.k8s.io/v1";
+const OLD_META: &str = "meta.k8s.io/v1beta1";
 
 const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Chooses among what a client accepts: by weight, then by order.
-pub(crate) fn accept(header: Option<&str>) -> Result<Accept, ApiError> {
+/// Chooses among what a client accepts: by weight, then by order. Not everything has `tables`.
+pub(crate) fn accept(header: Option<&str>, tables: bool) -> Result<Accept, ApiError> {
     let header = header.unwrap_or("application/json");
     let mut offers: Vec<(f32, Option<Accept>)> = header.split(',').map(offer).collect();
     offers.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    offers.into_iter().find_map(|(_, accept)| accept).ok_or_else(|| {
+    let served = |accept: &Accept| tables || accept.guise != Guise::Table;
+    offers.into_iter().find_map(|(_, accept)| accept.filter(served)).ok_or_else(|| {
         ApiError::new(Reason::NotAcceptable, format!("only the following media types are accepted: {SUPPORTED}"))
     })
 }
@@ -76,9 +83,13 @@ fn offer(text: &str) -> (f32, Option<Accept>) {
             _ => {}
         }
     }
-    let known = matches!(guise, Some(Guise::Itself)) || group == "meta.k8s.io" && matches!(version, "v1" | "v1beta1");
+    let meta = match (guise, group, version) {
+        (Some(Guise::Itself), ..) | (_, "meta.k8s.io", "v1") => Some(META),
+        (_, "meta.k8s.io", "v1beta1") => Some(OLD_META),
+        _ => None,
+    };
+    let accept = format.zip(guise).zip(meta).map(|((format, guise), meta)| Accept { format, guise, meta });
     // Tables have no binary form that anybody reads.
-    let accept = format.zip(guise.filter(|_| known)).map(|(format, guise)| Accept { format, guise });
     (weight, accept.filter(|accept| (accept.format, accept.guise) != (Format::Protobuf, Guise::Table)))
 }
 
@@ -119,10 +130,26 @@ mod tests {
                 Guise::Metadata,
             ),
         ] {
-            assert_eq!(accept(Some(header)).unwrap(), Accept { format, guise }, "{header}");
+            let accepted = accept(Some(header), true).unwrap();
+            assert_eq!((accepted.format, accepted.guise), (format, guise), "{header}");
         }
         for header in ["text/html", "application/json;as=Chart;g=meta.k8s.io;v=v1"] {
-            assert_eq!(accept(Some(header)).unwrap_err().code(), 406, "{header}");
+            assert_eq!(accept(Some(header), true).unwrap_err().code(), 406, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_refused_where_there_is_none_unless_something_else_will_do() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(accept(Some(table), false).unwrap_err().code(), 406);
+        assert_eq!(accept(Some(&format!("{table},application/json")), false).unwrap(), Accept::JSON);
+    }
+
+    #[test]
+    fn tables_come_in_the_version_that_was_asked_for() {
+        for version in ["v1", "v1beta1"] {
+            let header = format!("application/json;as=Table;v={version};g=meta.k8s.io");
+            assert_eq!(accept(Some(&header), true).unwrap().meta, format!("meta.k8s.io/{version}"));
         }
     }
 

@@ -81,7 +81,7 @@ fn json_answer(value: &Value) -> Response<Body> {
 
 /// JSON, YAML or, where the kind has one, the binary form.
 fn negotiated(headers: &HeaderMap, value: &Value) -> Response<Body> {
-    let format = crate::media::accept(text(headers, header::ACCEPT)).map_or(Format::Json, |accept| accept.format);
+    let format = crate::media::accept(text(headers, header::ACCEPT), true).map_or(Format::Json, |accept| accept.format);
     match render::encode(format, value, false) {
         Ok(bytes) => render::response(StatusCode::OK, format.content_type(), Body::whole(bytes)),
         Err(_) => json_answer(value),

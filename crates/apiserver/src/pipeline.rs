@@ -7,15 +7,15 @@ use crate::context::Context;
 use crate::decode::MAX_BODY_BYTES;
 use crate::media::{self, Accept, Format};
 use crate::render::{self, Viewer};
-use crate::request::{Info, Query};
-use crate::{compress, other, special, table, verbs};
+use crate::request::{Info, Query, Target};
+use crate::{compress, deadline, other, special, table, verbs};
 use authz::User;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use object::{ApiError, Reason};
-use registry::{Subresource, Verb};
+use registry::{Resource, Subresource, Verb};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -54,13 +54,16 @@ impl Api {
         let started = self.ambient.clock.monotonic();
         let is_head = parts.method == http::Method::HEAD;
         let accepts_gzip = compress::accepts_gzip(&parts.headers);
-        let format = media::accept(text(&parts.headers, header::ACCEPT)).map_or(Format::Json, |accept| accept.format);
+        let format =
+            media::accept(text(&parts.headers, header::ACCEPT), true).map_or(Format::Json, |accept| accept.format);
         let dry_run = query.get("dryRun").is_some();
         let received = self.ambient.clock.wall();
         let (uri, headers) = (parts.uri, parts.headers);
         let agent = self.audit.as_ref().map(|_| text(&headers, header::USER_AGENT).unwrap_or_default().to_owned());
         let mut trail = Trail::default();
-        let handled = AssertUnwindSafe(self.route(peer, &info, query, headers, body, &mut trail)).catch_unwind().await;
+        let limit = deadline::limit(&info, &query);
+        let routed = deadline::within(limit, self.route(peer, &info, query, headers, body, &mut trail));
+        let handled = AssertUnwindSafe(routed).catch_unwind().await;
         let mut response = match handled {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => render::error(format, &error),
@@ -113,18 +116,10 @@ impl Api {
         let resources = self.registry.resources();
         let resource = resources.get(&target.group, &target.version, &target.resource).cloned();
         let resource = resource.ok_or_else(not_served)?;
-        let accept = media::accept(text(&headers, header::ACCEPT))?;
+        let tables = special::has_table(&resource, &target.subresource);
+        let accept = media::accept(text(&headers, header::ACCEPT), tables)?;
         let viewer = self.viewer(accept, &resource, &query, &headers)?;
-        if !target.name.is_empty() && info.verb == "create" && target.subresource.is_empty() {
-            return Err(method_not_allowed());
-        }
-        if resource.is_namespaced()
-            && target.namespace.is_empty()
-            && !matches!(info.verb, "list" | "watch" | "deletecollection")
-            && info.verb != "create"
-        {
-            return Err(not_served());
-        }
+        check_path(info, target, &resource)?;
         let ctx = Context::new(self.clone(), info.clone(), query, headers, user, resource, viewer);
         if let Some(why) = ctx.resource.deprecated {
             ctx.warn(why);
@@ -206,6 +201,26 @@ impl Api {
         let pretty = if query.has("pretty") { query.flag("pretty") } else { person };
         let now = i64::try_from(self.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
         Ok(Viewer { accept, resource: resource.clone(), include, now, pretty })
+    }
+}
+
+/// Whether there is such a URL, and whether it takes this method.
+fn check_path(info: &Info, target: &Target, resource: &Resource) -> Result<(), ApiError> {
+    let of_collection = matches!(info.verb, "list" | "watch" | "deletecollection");
+    let named = !target.name.is_empty() && !of_collection;
+    if resource.is_namespaced() && target.namespace.is_empty() {
+        // All namespaces at once can be read, and nothing else.
+        return match (named, info.verb) {
+            (_, "list" | "watch") => Ok(()),
+            (true, _) => Err(not_served()),
+            (false, _) if resource.verbs.contains(Verb::List) => Err(method_not_allowed()),
+            (false, _) => Err(not_served()),
+        };
+    }
+    match (named, info.verb) {
+        (true, "create") if target.subresource.is_empty() => Err(method_not_allowed()),
+        (false, "update" | "patch") => Err(method_not_allowed()),
+        _ => Ok(()),
     }
 }
 

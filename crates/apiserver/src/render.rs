@@ -78,11 +78,11 @@ impl Viewer {
     pub(crate) fn value_printed_by(&self, printer: &Printer, code: StatusCode, value: Value) -> Response<Body> {
         match self.accept.guise {
             Guise::Itself => respond(self.accept.format, code, &value, self.pretty),
-            Guise::Metadata => respond(self.accept.format, code, &partial(&value), self.pretty),
+            Guise::Metadata => respond(self.accept.format, code, &partial(self.accept.meta, &value), self.pretty),
             Guise::Table => {
                 let revision = value.at("metadata").text("resourceVersion").to_owned();
                 let metadata = json!({ "resourceVersion": revision });
-                let table = table::table(printer, &metadata, [value], self.include, self.now, true);
+                let table = table::table(self.accept.meta, printer, &metadata, [value], self.include, self.now, true);
                 respond(self.accept.format, code, &table, self.pretty)
             }
         }
@@ -103,13 +103,16 @@ impl Viewer {
                 })
             }
             Guise::Metadata => {
-                let items: Vec<Value> = items.map(|item| without_type(partial(&item))).collect();
+                let items: Vec<Value> = items.map(|item| without_type(partial(self.accept.meta, &item))).collect();
                 json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadataList", "apiVersion": self.accept.meta,
                     "metadata": metadata, "items": items,
                 })
             }
-            Guise::Table => table::table(self.resource.printer, &metadata, items, self.include, self.now, true),
+            Guise::Table => {
+                let printer = self.resource.printer;
+                table::table(self.accept.meta, printer, &metadata, items, self.include, self.now, true)
+            }
         };
         respond(self.accept.format, StatusCode::OK, &value, self.pretty)
     }
@@ -166,10 +169,10 @@ impl Page {
     }
 }
 
-/// Metadata only.
-pub(crate) fn partial(value: &Value) -> Value {
+/// Metadata only, in a version of metadata.
+pub(crate) fn partial(version: &str, value: &Value) -> Value {
     json!({
-        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value.at("metadata").clone(),
+        "kind": "PartialObjectMetadata", "apiVersion": version, "metadata": value.at("metadata").clone(),
     })
 }
 
@@ -213,6 +216,8 @@ pub(crate) fn schema_type(api_version: &str, kind: &str) -> Option<schema::NodeI
         "" => "core",
         package => package,
     };
+    // The older version of metadata has the same fields.
+    let version = if package == "meta" { "v1" } else { version };
     schema::builtin().named(&format!("{package}.{version}.{kind}"))
 }
 

@@ -23,8 +23,9 @@ impl Include {
     }
 }
 
-/// A table of objects. In a watch only the first one says what its columns are.
+/// A table of objects, in a version of tables. In a watch only the first one says what its columns are.
 pub(crate) fn table(
+    version: &str,
     printer: &Printer,
     metadata: &Value,
     objects: impl IntoIterator<Item = Value>,
@@ -36,7 +37,7 @@ pub(crate) fn table(
         let cells = (printer.cells)(&object, now);
         let object = match include {
             Include::None => Value::Null,
-            Include::Metadata => partial(&object),
+            Include::Metadata => partial(version, &object),
             Include::Object => object,
         };
         json!({ "cells": cells, "object": object })
@@ -52,7 +53,7 @@ pub(crate) fn table(
         printer.columns.iter().map(column).collect::<Vec<_>>()
     });
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "kind": "Table", "apiVersion": version, "metadata": metadata,
         "columnDefinitions": columns.unwrap_or_default(), "rows": rows,
     })
 }

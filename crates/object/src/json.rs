@@ -115,9 +115,25 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
 /// Reads again, this time keeping track of where it is.
 fn duplicates(bytes: &[u8]) -> Result<Vec<String>, InvalidJson> {
+    let found = mistakes(bytes, &[])?.into_iter();
+    Ok(found.map(|Mistake { path, .. }| path).collect())
+}
+
+/// A field that should not be where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Such as `spec.containers[0].name`.
+    pub path: String,
+    /// Nobody knows it; otherwise it is there twice.
+    pub unknown: bool,
+}
+
+/// The fields that are there twice and those that are known to be `unknown`, in the order of the text. What is in an
+/// unknown field, and how often it is there, does not matter any more.
+pub fn mistakes(bytes: &[u8], unknown: &[String]) -> Result<Vec<Mistake>, InvalidJson> {
     let mut found = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    Locate { path: String::new(), found: &mut found }
+    Locate { path: String::new(), unknown, found: Some(&mut found) }
         .deserialize(&mut deserializer)
         .map_err(|error| invalid(&error))?;
     Ok(found)
@@ -125,7 +141,21 @@ fn duplicates(bytes: &[u8]) -> Result<Vec<String>, InvalidJson> {
 
 struct Locate<'f> {
     path: String,
-    found: &'f mut Vec<String>,
+    unknown: &'f [String],
+    /// None: nothing here is of interest.
+    found: Option<&'f mut Vec<Mistake>>,
+}
+
+impl Locate<'_> {
+    /// Notes the field at `path` if it should not be there. Returns whether what is in it is of interest.
+    fn note(&mut self, path: &str, again: bool) -> bool {
+        let Some(found) = &mut self.found else { return false };
+        let unknown = self.unknown.iter().any(|unknown| unknown == path);
+        if (unknown || again) && !found.iter().any(|mistake| mistake.path == path) {
+            found.push(Mistake { path: path.to_owned(), unknown });
+        }
+        !unknown
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Locate<'_> {
@@ -168,22 +198,24 @@ impl<'de> Visitor<'de> for Locate<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while access.next_element_seed(Locate { path: format!("{}[{index}]", self.path), found: self.found })?.is_some()
-        {
-            index += 1;
+        let Locate { path, unknown, mut found } = self;
+        for index in 0.. {
+            let element = Locate { path: format!("{path}[{index}]"), unknown, found: found.as_deref_mut() };
+            if access.next_element_seed(element)?.is_none() {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<(), A::Error> {
         let mut seen = std::collections::BTreeSet::new();
         while let Some(key) = access.next_key::<String>()? {
             let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if !seen.insert(key) && !self.found.contains(&path) {
-                self.found.push(path.clone());
-            }
-            access.next_value_seed(Locate { path, found: self.found })?;
+            let again = !seen.insert(key);
+            let of_interest = self.note(&path, again);
+            let found = self.found.as_deref_mut().filter(|_| of_interest);
+            access.next_value_seed(Locate { path, unknown: self.unknown, found })?;
         }
         Ok(())
     }
@@ -212,5 +244,14 @@ mod tests {
         assert_eq!(value, json!({ "a": { "x": [true, null, 1.5, "s"] }, "b": { "c": [{ "d": 3 }] } }));
         assert_eq!(duplicates, ["b.c[0].d", "a"]);
         assert_eq!(parse_strictly(b"{}").unwrap().1, [""; 0]);
+    }
+
+    #[test]
+    fn mistakes_come_in_the_order_of_the_text_and_none_within_what_is_unknown() {
+        let text = br#"{"z":1,"z":2,"a":{"u":{"x":1,"x":2},"u":3,"k":[{"v":1}]}}"#;
+        let unknown = ["a.k[0].v".to_owned(), "a.u".to_owned()];
+        let found = mistakes(text, &unknown).unwrap();
+        let found: Vec<_> = found.iter().map(|mistake| (mistake.path.as_str(), mistake.unknown)).collect();
+        assert_eq!(found, [("z", false), ("a.u", true), ("a.k[0].v", true)]);
     }
 }

@@ -17,6 +17,14 @@ pub struct Selection {
     fields: FieldSelector,
 }
 
+/// Kinds with selectable fields of their own have their own words for those they have not.
+fn not_selectable(resource: &Resource, field: &str) -> String {
+    match resource.selectable.is_empty() {
+        true => format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        false => format!("field label not supported: {field}"),
+    }
+}
+
 impl Selection {
     /// What is selected in the version `resource` of what is stored as `hub`. An empty namespace means all of them.
     pub fn new(
@@ -32,8 +40,7 @@ impl Selection {
                 || resource.selectable.iter().any(|selectable| selectable == field)
         };
         if let Some(term) = fields.terms().iter().find(|term| !known(&term.field)) {
-            let message = format!("field label not supported: {}", term.field);
-            return Err(ApiError::bad_request(message));
+            return Err(ApiError::bad_request(not_selectable(resource, &term.field)));
         }
         let fields = fields.renamed(|field| convert::stored_field(resource, field));
         let namespace = match fields.requires("metadata.namespace") {

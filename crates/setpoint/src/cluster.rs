@@ -7,7 +7,7 @@ use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use registry::Registry;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,8 @@ impl Cluster {
         let listener =
             listener.with_context(|| format!("listening on {}; choose another with --listen", options.listen))?;
         let address = listener.local_addr().context("the address that is listened on")?;
-        let serving = authority.serving(&names(), &addresses(address), now)?;
+        let advertised = advertised(address);
+        let serving = authority.serving(&names(), &addresses(advertised), now)?;
         let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
         let tls = Arc::new(tls);
         let tokens = options.token_file.as_deref().map(StaticTokens::read).transpose().map_err(anyhow::Error::msg)?;
@@ -103,9 +104,9 @@ impl Cluster {
             started.with_context(|| format!("the audit log {}", path.display()))
         });
         let audit = audit.transpose()?;
-        let api =
-            Api::new(registry, ambient.clone(), authentication, Authorization::default(), audit, address.to_string());
-        renew(&ambient, authority.clone(), tls.clone(), address);
+        let authorization = Authorization::default();
+        let api = Api::new(registry, ambient.clone(), authentication, authorization, audit, advertised.to_string());
+        renew(&ambient, authority.clone(), tls.clone(), advertised);
         ambient.tasks.spawn("listener", apiserver::serve(api.clone(), listener, tls));
 
         progress("making what every cluster has");
@@ -134,6 +135,20 @@ impl Cluster {
         self.store.close().await;
         self.store_ambient.tasks.stop().await;
     }
+}
+
+/// Where others reach what is listened on. Of all addresses that is the one this machine calls out from.
+fn advertised(listening: SocketAddr) -> SocketAddr {
+    if !listening.ip().is_unspecified() {
+        return listening;
+    }
+    // Nothing is sent: connecting a datagram socket only looks up the route.
+    let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    let ip = outward.map_or(IpAddr::from([127, 0, 0, 1]), |address| address.ip());
+    SocketAddr::new(ip, listening.port())
 }
 
 fn server_url(address: SocketAddr) -> String {

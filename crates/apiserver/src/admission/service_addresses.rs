@@ -247,7 +247,7 @@ fn record_address(review: &mut Review<'_>, address: &str, family: &str) {
         },
         "spec": {
             "parentRef": {
-                "group": "", "resource": "services", "namespace": review.namespace(), "name": review.name(),
+                "resource": "services", "namespace": review.namespace(), "name": review.name(),
             },
         },
     });

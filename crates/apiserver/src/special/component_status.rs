@@ -20,6 +20,7 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
             crate::media::Guise::Table => {
                 let viewer = &ctx.viewer;
                 let table = crate::table::table(
+                    viewer.accept.meta,
                     viewer.resource.printer,
                     &json!({}),
                     components,

@@ -16,6 +16,7 @@ use crate::render;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use object::{ApiError, Value, json};
+use registry::Resource;
 
 type Answer = Result<Response<Body>, ApiError>;
 
@@ -34,6 +35,14 @@ pub(crate) async fn serve(ctx: &Context, body: &Bytes) -> Option<Answer> {
         ("componentstatuses", "") => Some(component_status::serve(ctx).await),
         (table, "") if reviews::is_review(table) => creates(reviews::create(ctx, body).await),
         _ => None,
+    }
+}
+
+/// Whether what a request is about can be shown as a table: what is only answered or done cannot.
+pub(crate) fn has_table(resource: &Resource, subresource: &str) -> bool {
+    match subresource {
+        "" => resource.table != "bindings" && !reviews::is_review(&resource.table),
+        subresource => !matches!(subresource, "binding" | "eviction" | "token"),
     }
 }
 

@@ -28,13 +28,16 @@ pub(super) async fn create(ctx: &Context, body: &[u8]) -> Answer {
             check_namespace(ctx, &review)?;
             access(ctx, &review, &subject(ctx, &review)?).await?
         }
+        "TokenReview" if review.at("spec").text("token").is_empty() => {
+            return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+        }
         "TokenReview" => crate::authn::review(&ctx.api, review.at("spec")),
         other => return Err(ApiError::internal(format!("{other} is no review"))),
     };
     review.set("status", status);
-    if let Some(metadata) = review.object("metadata") {
-        metadata.set("creationTimestamp", Value::Null);
-    }
+    // Only the answer about oneself says when it was given.
+    let given = if ctx.resource.kind == "SelfSubjectReview" { ctx.now().into() } else { Value::Null };
+    review.object_or_new("metadata").set("creationTimestamp", given);
     Ok(answer(ctx, StatusCode::CREATED, &review))
 }
 

@@ -43,7 +43,11 @@ pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, 
     if kind == Kind::Apply {
         return apply(ctx, &options, &body).await;
     }
-    let Decoded { value: patch, mistakes } = decode::parse(crate::media::Format::Json, &body)?;
+    let Decoded { value: patch, mut mistakes, .. } = decode::parse(crate::media::Format::Json, &body)?;
+    if kind == Kind::Json {
+        // Its fields are those of operations, not of the object.
+        mistakes.iter_mut().for_each(|mistake| mistake.insert_str(0, "json patch "));
+    }
     let mut edit = |old: &Value| {
         let mut value = old.clone();
         ctx.viewer.serve(&mut value);
@@ -157,7 +161,7 @@ fn finish(
     mistakes: &[String],
 ) -> Result<Edited, ApiError> {
     let resource = &ctx.resource;
-    let mut decoded = Decoded { value, mistakes: mistakes.to_vec() };
+    let mut decoded = Decoded { mistakes: mistakes.to_vec(), ..Decoded::new(value) };
     for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
         if decoded.value.text(field) != expected {
             return Err(ApiError::bad_request(format!("a patch may not change the {field} of an object")));
@@ -197,19 +201,29 @@ async fn apply(ctx: &Context, options: &Options, body: &[u8]) -> Result<Response
     }
 }
 
-/// What is applied: partial, so it conforms to the schema but has no defaults.
-fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, ApiError> {
-    let resource = &ctx.resource;
-    // JSON is YAML, and parsing it as JSON tells which fields are there twice.
-    let mut decoded = match object::json::parse_strictly(body) {
-        Ok((value, twice)) => {
-            Decoded { value, mistakes: twice.iter().map(|field| format!("duplicate field {field:?}")).collect() }
-        }
+/// JSON is YAML, and faster to parse; keys that are set twice are named by their lines either way.
+fn parse_applied(body: &[u8]) -> Result<Decoded, ApiError> {
+    let (value, lines) = match object::json::parse_strictly(body) {
+        Ok((value, twice)) if twice.is_empty() => (value, Vec::new()),
+        Ok((value, _)) => (value, crate::yaml::twice(&String::from_utf8_lossy(body))?),
         Err(object::json::InvalidJson::TooDeep) => {
             return Err(ApiError::bad_request(object::json::InvalidJson::TooDeep.to_string()));
         }
-        Err(_) => Decoded { value: decode::parse_yaml(body)?, mistakes: Vec::new() },
+        Err(_) => crate::yaml::parse(body)?,
     };
+    Ok(Decoded { lines, ..Decoded::new(value) })
+}
+
+/// What is applied: partial, so it conforms to the schema but has no defaults.
+fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, ApiError> {
+    let resource = &ctx.resource;
+    let mut decoded = parse_applied(body)?;
+    if options.validation == FieldValidation::Strict && !decoded.lines.is_empty() {
+        let why = crate::yaml::summary(&decoded.lines);
+        return Err(ApiError::bad_request(format!(
+            "error strict decoding patch: error converting YAML to JSON: {why}"
+        )));
+    }
     for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
         let found = decoded.value.text(field);
         if found != expected {
@@ -239,7 +253,7 @@ fn applied_to(ctx: &Context, options: &Options, live: Option<&Value>, applied: &
         schema::apply::apply(kind, author, live, applied, managers, force)
     });
     let (mut value, managers) = result.map_err(|error| apply_error(ctx, error))?;
-    let mut decoded = Decoded { value, mistakes: Vec::new() };
+    let mut decoded = Decoded::new(value);
     decode::conform(ctx.hub.schema(), ctx.hub.node, &ctx.hub.api_version(), &ctx.hub.kind, &mut decoded)?;
     value = decoded.value;
     // The resource version is the client's to insist on, not a field to merge.

@@ -236,12 +236,13 @@ impl Stream {
     fn show(&mut self, object: Value) -> Value {
         match self.viewer.accept.guise {
             Guise::Itself => object,
-            Guise::Metadata => render::partial(&object),
+            Guise::Metadata => render::partial(self.viewer.accept.meta, &object),
             Guise::Table => {
                 let metadata = json!({ "resourceVersion": object.at("metadata").text("resourceVersion") });
                 let with_columns = !std::mem::replace(&mut self.columns_sent, true);
                 let now = i64::try_from(self.clock.wall().0 / 1000).unwrap_or(i64::MAX);
-                table::table(self.viewer.resource.printer, &metadata, [object], self.viewer.include, now, with_columns)
+                let Viewer { accept, resource, include, .. } = &self.viewer;
+                table::table(accept.meta, resource.printer, &metadata, [object], *include, now, with_columns)
             }
         }
     }

@@ -1,5 +1,8 @@
 //! What every cluster has from its first moment on: made at start where it is missing, through the API.
 
+mod endpoints;
+mod flow_control;
+
 use crate::api::Api;
 use crate::identity::{AUTHENTICATED, user};
 use crate::local::Local;
@@ -32,6 +35,7 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
             json!({ "metadata": { "name": "extension-apiserver-authentication" } }),
         ),
     ];
+    objects.extend(flow_control::objects());
     objects.extend(PRIORITIES.map(|(name, value, description)| {
         let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
@@ -40,7 +44,24 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     // The service gets its address from the range, which is looked up in the cache.
     api.registry.cache.current().await.map_err(ApiError::internal)?;
     ensure_api_service(api, &client).await?;
+    let now = i64::try_from(api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
+    mark_range_ready(&client, &object::time::format(now).unwrap_or_default()).await?;
+    endpoints::publish(&client, &api.address).await?;
     ensure_policy(&client).await
+}
+
+/// The range that this server hands addresses out from is ready by that alone.
+async fn mark_range_ready(client: &Local, now: &str) -> Result<(), ApiError> {
+    let path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+    let range = client.get(path).await?;
+    if !range.at("status").items("conditions").is_empty() {
+        return Ok(());
+    }
+    let ready = json!({
+        "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+        "message": "Kubernetes default Service CIDR is ready",
+    });
+    client.patch(&format!("{path}/status"), &json!({ "status": { "conditions": [ready] } })).await.map(drop)
 }
 
 /// The service that pods reach the API by.
@@ -55,32 +76,30 @@ fn api_service(api: &Api) -> Value {
     })
 }
 
+/// Creates what is not there. It is looked for first: a creation may be refused for other reasons than that the object
+/// exists, such as the address that the service has already.
 async fn ensure(client: &Local, objects: Vec<(String, Value)>) -> Result<(), ApiError> {
-    let creations = objects.iter().map(|(path, object)| client.create(path, object));
-    for created in futures::future::join_all(creations).await {
-        match created {
-            Err(error) if error.reason() != Reason::AlreadyExists => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
+    let ensured = objects.iter().map(|(collection, object)| ensure_one(client, collection, object));
+    futures::future::join_all(ensured).await.into_iter().collect()
 }
 
-/// Unlike the rest it is looked for first: to create it once more would ask for its address once more. A server may
-/// come back on another port.
+async fn ensure_one(client: &Local, collection: &str, object: &Value) -> Result<(), ApiError> {
+    match client.get(&format!("{collection}/{}", object.at("metadata").text("name"))).await {
+        Err(error) if error.reason() == Reason::NotFound => {}
+        found => return found.map(drop),
+    }
+    match client.create(collection, object).await {
+        Err(error) if error.reason() != Reason::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The service of the API. A server may come back on another port.
 async fn ensure_api_service(api: &Api, client: &Local) -> Result<(), ApiError> {
     let (collection, wanted) = ("/api/v1/namespaces/default/services", api_service(api));
+    ensure_one(client, collection, &wanted).await?;
     let path = format!("{collection}/kubernetes");
-    let mut existing = match client.get(&path).await {
-        Ok(existing) => existing,
-        Err(error) if error.reason() == Reason::NotFound => {
-            return match client.create(collection, &wanted).await {
-                Err(error) if error.reason() != Reason::AlreadyExists => Err(error),
-                _ => Ok(()),
-            };
-        }
-        Err(error) => return Err(error),
-    };
+    let mut existing = client.get(&path).await?;
     let ports = wanted.at("spec").at("ports");
     if existing.at("spec").at("ports") != ports {
         existing.object_or_new("spec").set("ports", ports.clone());

@@ -1,0 +1,217 @@
+//! Requests and the answers that clients insist on: codes, reasons, representations. On a store in memory.
+
+use ambient::Ambient;
+use apiserver::{Api, Authentication, Authorization, Peer, SigningKey, StaticTokens, bootstrap, user};
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
+use object::{Value, View, json};
+use registry::Registry;
+use std::sync::Arc;
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+struct Client(Api);
+
+impl Client {
+    async fn start() -> Self {
+        let ambient = Ambient::seeded(1);
+        let store = Arc::new(store::Memory::new(&ambient, store::Retention::default()));
+        let registry = Registry::start(store, Arc::new(registry::Plain), &ambient).await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let key = SigningKey::open(&directory.path().join("sa.key")).unwrap();
+        let authentication = Authentication::new(key, StaticTokens::default());
+        let address = "192.0.2.1:6443".to_owned();
+        let api = Api::new(registry, ambient, authentication, Authorization::default(), None, address);
+        bootstrap(&api).await.unwrap();
+        Client(api)
+    }
+
+    /// The code, the warnings and the body of an answer.
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Vec<String>, Value) {
+        let peer = Peer { user: Some(Arc::new(user("admin", &["system:masters"]))), address: None };
+        let request = Request::builder().method(method).uri(path);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let response = self.0.handle(&peer, request.body(Full::new(body.to_owned().into())).unwrap()).await;
+        let code = response.status().as_u16();
+        let warnings = response.headers().get_all(header::WARNING).iter();
+        let warnings = warnings.map(|text| text.to_str().unwrap().replace('\\', "")).collect();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, warnings, object::json::parse(&bytes).unwrap())
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        let (code, _, value) = self.send("GET", path, &[], "").await;
+        (code, value)
+    }
+
+    async fn post(&self, path: &str, accept: &str, body: &Value) -> (u16, Value) {
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        let (code, _, value) = self.send("POST", path, &headers, &body.to_string()).await;
+        (code, value)
+    }
+}
+
+#[tokio::test]
+async fn what_is_only_answered_has_no_table() {
+    let client = Client::start().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({ "spec": { "nonResourceAttributes": { "path": "/", "verb": "get" } } });
+    let (code, status) = client.post(path, TABLE, &review).await;
+    assert_eq!((code, status.text("reason")), (406, "NotAcceptable"));
+    let (code, review) = client.post(path, &format!("{TABLE},application/json"), &review).await;
+    assert_eq!((code, review.text("kind")), (201, "SelfSubjectAccessReview"));
+}
+
+#[tokio::test]
+async fn a_table_and_the_metadata_in_it_are_of_the_version_that_was_asked_for() {
+    let client = Client::start().await;
+    for version in ["v1", "v1beta1"] {
+        let accept = format!("application/json;as=Table;v={version};g=meta.k8s.io");
+        let (_, _, table) = client.send("GET", "/api/v1/namespaces", &[("accept", &accept)], "").await;
+        let expected = format!("meta.k8s.io/{version}");
+        assert_eq!(table.text("apiVersion"), expected);
+        assert_eq!(table.items("rows")[0].at("object").text("apiVersion"), expected);
+    }
+}
+
+#[tokio::test]
+async fn all_namespaces_at_once_can_be_read_and_nothing_else() {
+    let client = Client::start().await;
+    for (method, path, code) in [
+        ("GET", "/api/v1/pods", 200),
+        ("POST", "/api/v1/pods", 405),
+        ("PUT", "/api/v1/pods", 405),
+        ("DELETE", "/api/v1/pods", 405),
+        ("GET", "/api/v1/pods/a", 404),
+        ("PUT", "/api/v1/namespaces/default/pods", 405),
+        ("POST", "/api/v1/namespaces/default/pods/a", 405),
+        ("POST", "/apis/authorization.k8s.io/v1/localsubjectaccessreviews", 404),
+        ("PUT", "/api/v1/nodes", 405),
+    ] {
+        let (found, _, answer) = client.send(method, path, &[("content-type", "application/json")], "{}").await;
+        assert_eq!(found, code, "{method} {path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_that_is_none_is_refused_before_anything_else() {
+    let client = Client::start().await;
+    let (code, status) = client.get("/version?timeout=invalid").await;
+    assert_eq!((code, status.text("reason")), (400, "BadRequest"));
+    for timeout in ["3m", "0s"] {
+        assert_eq!(client.get(&format!("/version?timeout={timeout}")).await.0, 200, "{timeout}");
+    }
+}
+
+#[tokio::test]
+async fn a_field_that_cannot_be_selected_by_is_refused_in_the_words_of_the_kind() {
+    let client = Client::start().await;
+    for (plural, message) in [
+        ("pods", "field label not supported: foo"),
+        ("configmaps", "\"foo\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+    ] {
+        let (code, status) = client.get(&format!("/api/v1/{plural}?fieldSelector=foo%3Dbar")).await;
+        assert_eq!((code, status.text("message")), (400, message));
+    }
+}
+
+#[tokio::test]
+async fn a_review_of_no_token_is_refused_and_one_of_oneself_says_when_it_was_made() {
+    let client = Client::start().await;
+    let (code, _) = client.post("/apis/authentication.k8s.io/v1/tokenreviews", "*/*", &json!({ "spec": {} })).await;
+    assert_eq!(code, 400);
+    let (code, review) = client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", "*/*", &json!({})).await;
+    assert_eq!(code, 201);
+    assert!(!review.at("metadata").text("creationTimestamp").is_empty());
+}
+
+#[tokio::test]
+async fn a_new_cluster_has_the_flow_control_of_kubernetes_and_says_where_its_api_is() {
+    let client = Client::start().await;
+    let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let (_, schemas) = client.get(&format!("{flow}/flowschemas")).await;
+    assert_eq!(schemas.items("items").len(), 11);
+    for schema in schemas.items("items") {
+        let level = schema.path(&["spec", "priorityLevelConfiguration", "name"]).as_str().unwrap();
+        assert_eq!(client.get(&format!("{flow}/prioritylevelconfigurations/{level}")).await.0, 200, "{level}");
+    }
+    let (_, endpoints) = client.get("/api/v1/namespaces/default/endpoints/kubernetes").await;
+    assert_eq!(endpoints.items("subsets")[0].items("addresses")[0].text("ip"), "192.0.2.1");
+    let (_, slice) = client.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await;
+    assert_eq!(slice.items("endpoints")[0].at("addresses"), &json!(["192.0.2.1"]));
+    let (_, range) = client.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").await;
+    assert_eq!(range.at("status").items("conditions")[0].text("type"), "Ready");
+    // A restart finds everything as it should be.
+    let before = slice.at("metadata").text("resourceVersion").to_owned();
+    bootstrap(&client.0).await.unwrap();
+    let (_, slice) = client.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await;
+    assert_eq!(slice.at("metadata").text("resourceVersion"), before);
+}
+
+/// A deployment in YAML with a key that is set twice, on line 7.
+const TWICE: &str = r"apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: i}]
+";
+
+#[tokio::test]
+async fn a_key_that_is_set_twice_in_yaml_is_refused_or_warned_about_by_its_line() {
+    let client = Client::start().await;
+    let collection = "/apis/apps/v1/namespaces/default/deployments";
+    let line = "line 7: key \"replicas\" already set in map";
+    let created = ("POST", collection.to_owned(), "application/yaml");
+    let applied = ("PATCH", format!("{collection}/web"), "application/apply-patch+yaml");
+    for (method, path, media) in [created, applied] {
+        let send = async |validation: &str| {
+            let path = format!("{path}?dryRun=All&fieldManager=test&fieldValidation={validation}");
+            client.send(method, &path, &[("content-type", media)], TWICE).await
+        };
+        let (code, _, status) = send("Strict").await;
+        assert_eq!(code, 400, "{media}");
+        assert!(status.text("message").contains(line), "{}", status.text("message"));
+        for (validation, warnings) in [("Warn", vec![format!("299 - \"{line}\"")]), ("Ignore", Vec::new())] {
+            let (code, found, object) = send(validation).await;
+            assert_eq!((code, found), (201, warnings), "{media}: {object}");
+            assert_eq!(object.at("spec").int("replicas"), Some(2));
+        }
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_named_in_the_order_of_the_body_and_those_of_a_patch_first() {
+    let client = Client::start().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = r#"{"metadata":{"name":"a","name":"b","wrong":1},"data":{"k":"v"},"data":{},"also":{"x":1,"x":2}}"#;
+    let headers = [("content-type", "application/json")];
+    let (code, _, status) = client.send("POST", &format!("{path}?fieldValidation=Strict"), &headers, body).await;
+    assert_eq!(code, 400);
+    let expected = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+        duplicate field \"metadata.name\", unknown field \"metadata.wrong\", duplicate field \"data\", \
+        unknown field \"also\"";
+    assert_eq!(status.text("message"), expected);
+    let existing = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication?dryRun=All";
+    for (media, patch, expected) in [
+        (
+            "application/merge-patch+json",
+            r#"{"wrong":1,"data":{},"data":{}}"#,
+            ["duplicate field \"data\"", "unknown field \"wrong\""],
+        ),
+        (
+            "application/json-patch+json",
+            r#"[{"op":"add","path":"/wrong","value":1,"value":2}]"#,
+            ["json patch duplicate field \"[0].value\"", "unknown field \"wrong\""],
+        ),
+    ] {
+        let (code, warnings, answer) = client.send("PATCH", existing, &[("content-type", media)], patch).await;
+        assert_eq!((code, warnings), (200, expected.map(|text| format!("299 - \"{text}\"")).to_vec()), "{answer}");
+    }
+}
