@@ -64,7 +64,10 @@ impl Policy {
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |why: String| format!("{}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-        let (policy, _) = crate::yaml::parse(&bytes).map_err(|error| failed(error.to_string()))?;
+        let (policy, twice) = crate::yaml::parse(&bytes).map_err(|error| failed(error.to_string()))?;
+        if !twice.is_empty() {
+            return Err(failed(twice.join(", ")));
+        }
         if policy.text("kind") != "Policy" || !policy.text("apiVersion").starts_with("audit.k8s.io/") {
             return Err(failed("expected kind Policy of audit.k8s.io/v1".to_owned()));
         }

@@ -17,7 +17,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     if let Ok(value) = serde_saphyr::from_str_with_options(text, options(DuplicateKeyPolicy::Error)) {
         return Ok((value, Vec::new()));
     }
-    let value = serde_saphyr::from_str_with_options(text, options(DuplicateKeyPolicy::LastWins)).map_err(refused)?;
+    let value = serde_saphyr::from_str_with_options(text, options(DuplicateKeyPolicy::LastWins))
+        .map_err(|error| refused(&error))?;
     Ok((value, twice(text)?))
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn twice(text: &str) -> Result<Vec<String>, ApiError> {
     let located = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
         Locate(&mut found).deserialize(deserializer)
     });
-    located.map_err(refused)?;
+    located.map_err(|error| refused(&error))?;
     Ok(found)
 }
 
@@ -41,7 +42,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
     options
 }
 
-fn refused(error: serde_saphyr::Error) -> ApiError {
+fn refused(error: &serde_saphyr::Error) -> ApiError {
     let why = error.to_string();
     ApiError::bad_request(format!("error converting YAML to JSON: {}", why.lines().next().unwrap_or_default()))
 }
@@ -129,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_last_of_two_counts_and_its_line_is_named() {
-        let text = "a: 1\nb:\n- c: x\n  c: y\n  d: [1.5, null, true]\na: 2\n";
+        let text = "a: 1\nb:\n- c: one\n  c: two\n  d: [1.5, null, true]\na: 2\n";
         let (value, lines) = parse(text.as_bytes()).unwrap();
-        assert_eq!(value, json!({ "a": 2, "b": [{ "c": "y", "d": [1.5, null, true] }] }));
+        assert_eq!(value, json!({ "a": 2, "b": [{ "c": "two", "d": [1.5, null, true] }] }));
         assert_eq!(lines, ["line 4: key \"c\" already set in map", "line 6: key \"a\" already set in map"]);
         assert_eq!(parse(b"a: 1").unwrap(), (json!({ "a": 1 }), Vec::new()));
     }

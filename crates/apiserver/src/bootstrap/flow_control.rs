@@ -5,47 +5,47 @@ use object::{Edit, Value, json};
 const COLLECTION: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const EVERYBODY: [&str; 2] = ["system:unauthenticated", "system:authenticated"];
 
-/// Name, shares, percentage that may be lent, and queues and hand size; without queues, what is too much is refused.
-const LEVELS: [(&str, u32, u32, Option<(u32, u32)>); 7] = [
-    ("catch-all", 5, 0, None),
-    ("global-default", 20, 50, Some((128, 6))),
-    ("leader-election", 10, 0, Some((16, 4))),
-    ("node-high", 40, 25, Some((64, 6))),
-    ("system", 30, 33, Some((64, 6))),
-    ("workload-high", 40, 50, Some((128, 6))),
-    ("workload-low", 100, 90, Some((128, 6))),
+/// Name, shares, percentage that may be lent, queues and hand size. Without queues, what is too much is refused.
+const LEVELS: [(&str, u32, u32, u32, u32); 7] = [
+    ("catch-all", 5, 0, 0, 0),
+    ("global-default", 20, 50, 128, 6),
+    ("leader-election", 10, 0, 16, 4),
+    ("node-high", 40, 25, 64, 6),
+    ("system", 30, 33, 64, 6),
+    ("workload-high", 40, 50, 128, 6),
+    ("workload-low", 100, 90, 128, 6),
 ];
 const QUEUE_LENGTH: u32 = 50;
 
 /// Everything to create, with the collection it belongs to. Levels come before the schemas that name them.
 pub(super) fn objects() -> Vec<(String, Value)> {
-    let levels = LEVELS.iter().map(|(name, shares, lendable, queues)| level(name, *shares, *lendable, *queues));
+    let levels = LEVELS.map(level).into_iter();
     let levels =
         levels.chain([exempt_level()]).map(|level| (format!("{COLLECTION}/prioritylevelconfigurations"), level));
     let schemas = schemas().into_iter().map(|schema| (format!("{COLLECTION}/flowschemas"), schema));
     levels.chain(schemas).collect()
 }
 
-fn object(name: &str, spec: Value) -> Value {
+fn object(name: &str, spec: &Value) -> Value {
     // Says that the system may bring the specification up to date.
     let annotations = json!({ "apf.kubernetes.io/autoupdate-spec": "true" });
     json!({ "metadata": { "name": name, "annotations": annotations }, "spec": spec })
 }
 
-fn level(name: &str, shares: u32, lendable: u32, queues: Option<(u32, u32)>) -> Value {
+fn level((name, shares, lendable, queues, hand): (&str, u32, u32, u32, u32)) -> Value {
     let response = match queues {
-        None => json!({ "type": "Reject" }),
-        Some((queues, hand)) => json!({
+        0 => json!({ "type": "Reject" }),
+        queues => json!({
             "type": "Queue", "queuing": { "queues": queues, "handSize": hand, "queueLengthLimit": QUEUE_LENGTH },
         }),
     };
     let limited = json!({ "nominalConcurrencyShares": shares, "lendablePercent": lendable, "limitResponse": response });
-    object(name, json!({ "type": "Limited", "limited": limited }))
+    object(name, &json!({ "type": "Limited", "limited": limited }))
 }
 
 fn exempt_level() -> Value {
     let exempt = json!({ "nominalConcurrencyShares": 0, "lendablePercent": 0 });
-    object("exempt", json!({ "type": "Exempt", "exempt": exempt }))
+    object("exempt", &json!({ "type": "Exempt", "exempt": exempt }))
 }
 
 fn schemas() -> Vec<Value> {
@@ -58,40 +58,40 @@ fn schemas() -> Vec<Value> {
     let probes = json!([{ "verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"] }]);
     let heartbeats = vec![resource_rule(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])];
     vec![
-        schema("exempt", "exempt", 1, None, anything(groups(&["system:masters"]))),
-        schema("probes", "exempt", 2, None, json!({ "subjects": groups(&EVERYBODY), "nonResourceRules": probes })),
+        schema("exempt", "exempt", 1, None, &anything(&groups(&["system:masters"]))),
+        schema("probes", "exempt", 2, None, &json!({ "subjects": groups(&EVERYBODY), "nonResourceRules": probes })),
         schema(
             "system-leader-election",
             "leader-election",
             100,
             by_user,
-            json!({ "subjects": leaders, "resourceRules": [leases(&["get", "create", "update"])] }),
+            &json!({ "subjects": leaders, "resourceRules": [leases(&["get", "create", "update"])] }),
         ),
         schema(
             "system-node-high",
             "node-high",
             400,
             by_user,
-            json!({ "subjects": nodes, "resourceRules": heartbeats }),
+            &json!({ "subjects": nodes, "resourceRules": heartbeats }),
         ),
-        schema("system-nodes", "system", 500, by_user, anything(nodes)),
-        schema("kube-controller-manager", "workload-high", 800, by_namespace, anything(manager)),
-        schema("kube-scheduler", "workload-high", 800, by_namespace, anything(scheduler)),
-        schema("kube-system-service-accounts", "workload-high", 900, by_namespace, anything(system_accounts())),
-        schema("service-accounts", "workload-low", 9000, by_user, anything(groups(&["system:serviceaccounts"]))),
-        schema("global-default", "global-default", 9900, by_user, anything(groups(&EVERYBODY))),
-        schema("catch-all", "catch-all", 10_000, by_user, anything(groups(&EVERYBODY))),
+        schema("system-nodes", "system", 500, by_user, &anything(&nodes)),
+        schema("kube-controller-manager", "workload-high", 800, by_namespace, &anything(&manager)),
+        schema("kube-scheduler", "workload-high", 800, by_namespace, &anything(&scheduler)),
+        schema("kube-system-service-accounts", "workload-high", 900, by_namespace, &anything(&system_accounts())),
+        schema("service-accounts", "workload-low", 9000, by_user, &anything(&groups(&["system:serviceaccounts"]))),
+        schema("global-default", "global-default", 9900, by_user, &anything(&groups(&EVERYBODY))),
+        schema("catch-all", "catch-all", 10_000, by_user, &anything(&groups(&EVERYBODY))),
     ]
 }
 
-fn schema(name: &str, level: &str, precedence: u32, distinguisher: Option<&str>, rule: Value) -> Value {
+fn schema(name: &str, level: &str, precedence: u32, distinguisher: Option<&str>, rule: &Value) -> Value {
     let mut spec = json!({
         "priorityLevelConfiguration": { "name": level }, "matchingPrecedence": precedence, "rules": [rule],
     });
     if let Some(distinguisher) = distinguisher {
         spec.set("distinguisherMethod", json!({ "type": distinguisher }));
     }
-    object(name, spec)
+    object(name, &spec)
 }
 
 fn resource_rule(verbs: &[&str], group: &str, resources: &[&str], cluster: bool) -> Value {
@@ -103,7 +103,7 @@ fn resource_rule(verbs: &[&str], group: &str, resources: &[&str], cluster: bool)
 }
 
 /// Whatever these subjects do.
-fn anything(subjects: Vec<Value>) -> Value {
+fn anything(subjects: &[Value]) -> Value {
     json!({
         "subjects": subjects,
         "resourceRules": [resource_rule(&["*"], "*", &["*"], true)],
