@@ -12,7 +12,12 @@ pub(crate) fn rows() -> Vec<Row> {
         row("a version that is none", list("resourceVersion=nonsense"), 400, "nonsense"),
         row("a version to come", list("resourceVersion=999999999"), 504, "ResourceVersionTooLarge"),
         row("a selector that is none", list("labelSelector=a%20in"), 400, ""),
-        row("a field that cannot be selected by", list("fieldSelector=data.a%3Db"), 400, "field label not supported"),
+        row(
+            "a field that cannot be selected by",
+            list("fieldSelector=data.a%3Db"),
+            400,
+            "is not a known field selector",
+        ),
         row("a limit that is none", list("limit=many"), 400, ""),
         row("a match without a version", list("resourceVersionMatch=Exact"), 422, "resourceVersionMatch is forbidden"),
         row("what does not exist", get(&format!("{CONFIG_MAPS}/nobody")), 404, "configmaps \\\"nobody\\\" not found"),
