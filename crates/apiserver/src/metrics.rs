@@ -158,10 +158,8 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    pub(crate) fn sent(&self, is_event: bool) {
-        if is_event {
-            self.events.inc();
-        }
+    pub(crate) fn sent(&self, events: u64) {
+        self.events.inc_by(events);
     }
 }
 

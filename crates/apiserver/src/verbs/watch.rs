@@ -160,13 +160,28 @@ impl Stream {
                 return None;
             }
         }
-        let mut out = BytesMut::with_capacity(4 << 10);
+        let mut out = BytesMut::with_capacity(self.next_bytes());
+        let mut events = 0;
         while out.len() < FRAME_BYTES {
             let Some(ready) = self.pending.pop_front() else { break };
-            self.ctx_metrics.sent(matches!(ready, Ready::Object(..)));
+            events += u64::from(matches!(ready, Ready::Object(..)));
             self.write(ready, &mut out);
         }
+        self.ctx_metrics.sent(events);
         Some(out.freeze())
+    }
+
+    /// About how long the next frame will be, so that it need not grow.
+    fn next_bytes(&self) -> usize {
+        const AROUND: usize = 128;
+        let mut bytes = AROUND;
+        for ready in &self.pending {
+            bytes += AROUND + if let Ready::Object(_, object) = ready { object.len() } else { 0 };
+            if bytes > FRAME_BYTES {
+                break;
+            }
+        }
+        bytes
     }
 
     /// Waits until something can go out; false when the watch is over.

@@ -91,14 +91,13 @@ impl Connection {
 
     /// Reads on until `count` lines have come.
     pub(crate) async fn events(&mut self, count: usize) {
-        let mut seen = 0;
+        let mut missing = isize::try_from(count).expect("a small number");
         loop {
-            seen += self.buffer.iter().filter(|byte| **byte == b'\n').count();
-            // Every event ends in a newline, and so do both lines around each chunk.
-            let lines = self.buffer.windows(2).filter(|pair| pair == b"\r\n").count();
-            seen -= lines;
+            // Every event ends in a newline; the lines around a chunk end in a carriage return and a newline.
+            let count = |wanted: u8| self.buffer.iter().filter(|byte| **byte == wanted).count().cast_signed();
+            missing -= count(b'\n') - count(b'\r');
             self.buffer.clear();
-            if seen >= count {
+            if missing <= 0 {
                 return;
             }
             self.read().await;
