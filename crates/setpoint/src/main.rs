@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use setpoint::{Cluster, Options, StoreChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
@@ -61,8 +62,19 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
     }
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     let Cli { command: Command::Up(up) } = Cli::parse();
+    match start(up) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line with its causes: whoever reads it wants to know what to do, not where in the program it was.
+            eprintln!("setpoint: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(up: Up) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SETPOINT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

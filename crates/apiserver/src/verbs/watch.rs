@@ -68,7 +68,7 @@ pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
         next_bookmark: ctx.api.ambient.clock.monotonic() + BOOKMARK_INTERVAL,
         columns_sent: false,
         ended: false,
-        ctx_metrics: ctx.api.metrics.watching(&ctx.resource),
+        watching: ctx.api.metrics.watching(&ctx.resource),
         clock: ctx.api.ambient.clock.clone(),
         stopping: ctx.api.ambient.tasks.clone(),
     };
@@ -147,7 +147,7 @@ struct Stream {
     /// In tables, only the first event carries the columns.
     columns_sent: bool,
     ended: bool,
-    ctx_metrics: crate::metrics::Watching,
+    watching: crate::metrics::Watching,
     clock: ambient::Clock,
     stopping: ambient::Tasks,
 }
@@ -167,7 +167,7 @@ impl Stream {
             events += u64::from(matches!(ready, Ready::Object(..)));
             self.write(ready, &mut out);
         }
-        self.ctx_metrics.sent(events);
+        self.watching.sent(events);
         Some(out.freeze())
     }
 
