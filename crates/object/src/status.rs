@@ -1,6 +1,6 @@
 //! API errors: what a client is told when a request fails, as a `Status` object.
 
-use crate::field;
+use crate::{View, field};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -30,6 +30,28 @@ pub enum Reason {
 }
 
 impl Reason {
+    const ALL: [Reason; 19] = [
+        Reason::Unauthorized,
+        Reason::Forbidden,
+        Reason::NotFound,
+        Reason::AlreadyExists,
+        Reason::Conflict,
+        Reason::Gone,
+        Reason::Expired,
+        Reason::Invalid,
+        Reason::ServerTimeout,
+        Reason::Timeout,
+        Reason::TooManyRequests,
+        Reason::BadRequest,
+        Reason::MethodNotAllowed,
+        Reason::NotAcceptable,
+        Reason::RequestEntityTooLarge,
+        Reason::UnsupportedMediaType,
+        Reason::InternalError,
+        Reason::ServiceUnavailable,
+        Reason::Unknown,
+    ];
+
     pub fn code(self) -> u16 {
         match self {
             Reason::BadRequest => 400,
@@ -212,6 +234,30 @@ impl ApiError {
 
     pub fn retry_after_seconds(&self) -> Option<u32> {
         self.0.retry_after_seconds
+    }
+
+    /// What a `Status` object says, as a client reads it.
+    pub fn from_status(status: &Value) -> Self {
+        let details = status.at("details");
+        let named = Reason::ALL.into_iter().find(|reason| reason.to_string() == status.text("reason"));
+        let code = status.int("code").and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+        let mut error = match named {
+            Some(reason) if reason != Reason::Unknown => ApiError::new(reason, status.text("message")),
+            _ => ApiError::from_code(code, status.text("message")),
+        };
+        error = error.with_object(details.text("group"), details.text("kind"), details.text("name"));
+        details.text("uid").clone_into(&mut error.0.uid);
+        for cause in details.items("causes") {
+            error = error.with_cause(cause.text("reason"), cause.text("message"), cause.text("field"));
+        }
+        error.0.retry_after_seconds = details.int("retryAfterSeconds").and_then(|seconds| u32::try_from(seconds).ok());
+        error.with_continue(status.at("metadata").text("continue"))
+    }
+
+    /// What an answer without a `Status` means, by its code alone.
+    pub fn from_code(code: u16, message: impl Into<String>) -> Self {
+        let reason = Reason::ALL.into_iter().find(|reason| reason.code() == code);
+        ApiError::new(reason.unwrap_or(Reason::Unknown), message)
     }
 
     /// The `Status` object that says so.

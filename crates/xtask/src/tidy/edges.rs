@@ -13,18 +13,19 @@ enum Uses {
 }
 
 /// What a control loop may use: it sees the API through `runtime`, like any other client.
-const CLIENT: Uses = Uses::Only(&["runtime", "object", "ambient"]);
+const CLIENT: Uses = Uses::Only(&["runtime", "kinds", "object", "ambient"]);
 
 /// Every crate there may be, those still to be written included.
 const TABLE: &[(&str, Uses)] = &[
     ("ambient", Uses::Only(&[])),
     ("object", Uses::Only(&[])),
+    ("kinds", Uses::Only(&["object"])),
     ("schema", Uses::Only(&["object"])),
     ("authz", Uses::Only(&["object"])),
     ("store", Uses::Only(&["ambient"])),
     ("registry", Uses::Only(&["object", "schema", "store", "ambient"])),
     ("apiserver", Uses::Only(&["registry", "authz", "object", "schema", "store", "ambient"])),
-    ("runtime", Uses::Only(&["object", "ambient"])),
+    ("runtime", Uses::Only(&["kinds", "object", "ambient"])),
     ("controllers", CLIENT),
     ("scheduler", CLIENT),
     ("node", CLIENT),

@@ -1,0 +1,176 @@
+//! Kinds of the core group that are neither pods nor nodes nor storage.
+
+use crate::{Condition, Labels, Meta, ObjectReference, kind};
+use object::{Quantity, Value};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Namespace {
+    pub metadata: Meta,
+    pub spec: NamespaceSpec,
+    pub status: NamespaceStatus,
+}
+
+kind!(Namespace, "v1", "namespaces", cluster);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NamespaceSpec {
+    pub finalizers: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NamespaceStatus {
+    pub phase: String,
+    pub conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ConfigMap {
+    pub metadata: Meta,
+    pub data: BTreeMap<String, String>,
+}
+
+kind!(ConfigMap, "v1", "configmaps", namespaced);
+
+/// Without the data of most: tokens are what loops look at, and those they decode themselves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Secret {
+    pub metadata: Meta,
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// In base64.
+    pub data: BTreeMap<String, String>,
+}
+
+kind!(Secret, "v1", "secrets", namespaced);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ServiceAccount {
+    pub metadata: Meta,
+    pub secrets: Vec<ObjectReference>,
+}
+
+kind!(ServiceAccount, "v1", "serviceaccounts", namespaced);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Service {
+    pub metadata: Meta,
+    pub spec: ServiceSpec,
+    pub status: ServiceStatus,
+}
+
+kind!(Service, "v1", "services", namespaced);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServiceSpec {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub selector: Labels,
+    pub ports: Vec<ServicePort>,
+    #[serde(rename = "clusterIP")]
+    pub cluster_ip: String,
+    #[serde(rename = "clusterIPs")]
+    pub cluster_ips: Vec<String>,
+    pub ip_families: Vec<String>,
+    pub publish_not_ready_addresses: bool,
+    pub internal_traffic_policy: String,
+    pub external_traffic_policy: String,
+    pub traffic_distribution: Option<String>,
+    pub load_balancer_class: Option<String>,
+    #[serde(rename = "loadBalancerIP")]
+    pub load_balancer_ip: String,
+    pub external_name: String,
+    #[serde(rename = "externalIPs")]
+    pub external_ips: Vec<String>,
+    pub session_affinity: String,
+    pub health_check_node_port: i32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServicePort {
+    pub name: String,
+    pub protocol: String,
+    pub port: i32,
+    /// A number, or the name of a port of a container.
+    pub target_port: Value,
+    pub node_port: i32,
+    pub app_protocol: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServiceStatus {
+    pub load_balancer: Value,
+    pub conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Endpoints {
+    pub metadata: Meta,
+    pub subsets: Vec<EndpointSubset>,
+}
+
+kind!(Endpoints, "v1", "endpoints", namespaced);
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EndpointSubset {
+    pub addresses: Vec<EndpointAddress>,
+    pub not_ready_addresses: Vec<EndpointAddress>,
+    pub ports: Vec<EndpointsPort>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EndpointAddress {
+    pub ip: String,
+    pub hostname: String,
+    pub node_name: Option<String>,
+    pub target_ref: Option<ObjectReference>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EndpointsPort {
+    pub name: String,
+    pub port: i32,
+    pub protocol: String,
+    pub app_protocol: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceQuota {
+    pub metadata: Meta,
+    pub spec: ResourceQuotaSpec,
+    pub status: ResourceQuotaStatus,
+}
+
+kind!(ResourceQuota, "v1", "resourcequotas", namespaced);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResourceQuotaSpec {
+    pub hard: BTreeMap<String, Quantity>,
+    pub scopes: Vec<String>,
+    pub scope_selector: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceQuotaStatus {
+    pub hard: BTreeMap<String, Quantity>,
+    pub used: BTreeMap<String, Quantity>,
+}
+

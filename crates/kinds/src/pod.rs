@@ -1,0 +1,289 @@
+//! Pods.
+
+use crate::{LabelSelector, Labels, Meta, Time, kind};
+use object::{Quantity, Value};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    pub metadata: Meta,
+    pub spec: PodSpec,
+    pub status: PodStatus,
+}
+
+kind!(Pod, "v1", "pods", namespaced,
+    "node" => |pod| Vec::from_iter((!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone())),
+    "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    pub node_name: String,
+    pub scheduler_name: String,
+    pub service_account_name: String,
+    pub host_network: bool,
+    pub hostname: String,
+    pub subdomain: String,
+    pub restart_policy: String,
+    pub priority: Option<i32>,
+    pub preemption_policy: String,
+    pub termination_grace_period_seconds: Option<i64>,
+    pub active_deadline_seconds: Option<i64>,
+    pub node_selector: Labels,
+    /// Read further where it is needed: most pods have none.
+    pub affinity: Option<Box<Value>>,
+    pub tolerations: Vec<Toleration>,
+    pub topology_spread_constraints: Vec<Value>,
+    pub scheduling_gates: Vec<Named>,
+    pub readiness_gates: Vec<ReadinessGate>,
+    pub containers: Vec<Container>,
+    pub init_containers: Vec<Container>,
+    pub volumes: Vec<Volume>,
+    pub overhead: BTreeMap<String, Quantity>,
+    pub resources: Option<Box<Resources>>,
+    pub resource_claims: Vec<PodResourceClaim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Named {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ReadinessGate {
+    pub condition_type: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Container {
+    pub name: String,
+    pub image: String,
+    pub ports: Vec<ContainerPort>,
+    pub resources: Resources,
+    /// `Always` on an init container makes it a sidecar.
+    pub restart_policy: String,
+}
+
+impl Container {
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy == "Always"
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerPort {
+    pub name: String,
+    pub container_port: i32,
+    pub host_port: i32,
+    #[serde(rename = "hostIP")]
+    pub host_ip: String,
+    pub protocol: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Resources {
+    pub requests: BTreeMap<String, Quantity>,
+    pub limits: BTreeMap<String, Quantity>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Toleration {
+    pub key: String,
+    pub operator: String,
+    pub value: String,
+    pub effect: String,
+    pub toleration_seconds: Option<i64>,
+}
+
+/// A volume of a pod: its name, and what of its source other objects are found by.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Volume {
+    pub name: String,
+    pub persistent_volume_claim: Option<ClaimSource>,
+    /// A claim that is made for the pod; its name is the pod's, a dash and the volume's.
+    pub ephemeral: Option<Box<Value>>,
+    pub gce_persistent_disk: Option<Box<Value>>,
+    pub aws_elastic_block_store: Option<Box<Value>>,
+    pub iscsi: Option<Box<Value>>,
+    pub rbd: Option<Box<Value>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClaimSource {
+    pub claim_name: String,
+    pub read_only: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodResourceClaim {
+    pub name: String,
+    pub resource_claim_name: Option<String>,
+    pub resource_claim_template_name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodStatus {
+    pub phase: String,
+    pub reason: String,
+    pub message: String,
+    pub conditions: Vec<Condition>,
+    #[serde(rename = "hostIP")]
+    pub host_ip: String,
+    #[serde(rename = "podIP")]
+    pub pod_ip: String,
+    #[serde(rename = "podIPs")]
+    pub pod_ips: Vec<PodIp>,
+    pub start_time: Option<Time>,
+    pub nominated_node_name: String,
+    pub container_statuses: Vec<ContainerStatus>,
+    pub init_container_statuses: Vec<ContainerStatus>,
+    pub resource_claim_statuses: Vec<PodResourceClaim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct PodIp {
+    pub ip: String,
+}
+
+/// A condition of any kind: they all look alike.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    pub reason: String,
+    pub message: String,
+    pub last_transition_time: Option<Time>,
+    pub last_heartbeat_time: Option<Time>,
+    pub last_update_time: Option<Time>,
+    pub observed_generation: i64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerStatus {
+    pub name: String,
+    pub ready: bool,
+    pub started: Option<bool>,
+    pub restart_count: i32,
+    pub state: ContainerState,
+    pub last_state: ContainerState,
+}
+
+/// One of three; waiting if none is set.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct ContainerState {
+    pub waiting: Option<Waiting>,
+    pub running: Option<Running>,
+    pub terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Waiting {
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Running {
+    pub started_at: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Terminated {
+    pub exit_code: i32,
+    pub reason: String,
+    pub started_at: Option<Time>,
+    pub finished_at: Option<Time>,
+}
+
+impl Pod {
+    /// The condition of a type, if it is there.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        condition(&self.status.conditions, kind)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.condition("Ready").is_some_and(|ready| ready.status == "True")
+    }
+
+    /// Whether it has been ready for so long.
+    pub fn is_available(&self, min_ready_seconds: i64, now: Time) -> bool {
+        let Some(ready) = self.condition("Ready").filter(|ready| ready.status == "True") else { return false };
+        let since = ready.last_transition_time;
+        min_ready_seconds == 0 || since.is_some_and(|since| Time::from_seconds(since.seconds() + min_ready_seconds) <= now)
+    }
+
+    /// Whether all its containers have ended for good.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Whether it runs or may yet run, and is not on its way out.
+    pub fn is_active(&self) -> bool {
+        !self.is_finished() && !self.metadata.is_being_deleted()
+    }
+
+    /// The names of the claims it mounts, those made for it included.
+    pub fn claims(&self) -> impl Iterator<Item = String> {
+        self.spec.volumes.iter().filter_map(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
+            (Some(claim), _) => Some(claim.claim_name.clone()),
+            (None, Some(_)) => Some(format!("{}-{}", self.metadata.name, volume.name)),
+            (None, None) => None,
+        })
+    }
+}
+
+/// The condition of a type, if it is there.
+pub fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.kind == kind)
+}
+
+/// The template of a pod: what decides about it is read, and the whole is passed on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodTemplate {
+    pub labels: Labels,
+    pub annotations: Labels,
+    pub json: Value,
+}
+
+impl<'de> Deserialize<'de> for PodTemplate {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use object::View;
+        let json = Value::deserialize(deserializer)?;
+        let texts = |field: &str| {
+            let entries = json.at("metadata").entries(field);
+            entries.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned())).collect()
+        };
+        Ok(PodTemplate { labels: texts("labels"), annotations: texts("annotations"), json })
+    }
+}
+
+impl PodTemplate {
+    pub fn spec(&self) -> PodSpec {
+        use object::View;
+        PodSpec::deserialize(self.json.at("spec")).unwrap_or_default()
+    }
+}
+
+/// Whether a selector, absent or not, picks a pod.
+pub fn selects(selector: &LabelSelector, pod: &Pod) -> bool {
+    selector.matches(&pod.metadata.labels)
+}
