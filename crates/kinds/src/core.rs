@@ -173,4 +173,3 @@ pub struct ResourceQuotaStatus {
     pub hard: BTreeMap<String, Quantity>,
     pub used: BTreeMap<String, Quantity>,
 }
-

@@ -15,6 +15,7 @@ pub struct Pod {
 
 kind!(Pod, "v1", "pods", namespaced,
     "node" => |pod| Vec::from_iter((!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone())),
+    "orphan" => |pod| Vec::from_iter(pod.metadata.controller().is_none().then(|| pod.metadata.namespace.clone())),
     "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -228,7 +229,8 @@ impl Pod {
     pub fn is_available(&self, min_ready_seconds: i64, now: Time) -> bool {
         let Some(ready) = self.condition("Ready").filter(|ready| ready.status == "True") else { return false };
         let since = ready.last_transition_time;
-        min_ready_seconds == 0 || since.is_some_and(|since| Time::from_seconds(since.seconds() + min_ready_seconds) <= now)
+        min_ready_seconds == 0
+            || since.is_some_and(|since| Time::from_seconds(since.seconds() + min_ready_seconds) <= now)
     }
 
     /// Whether all its containers have ended for good.

@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn times_are_read_and_written_as_clients_do() {
         let time: Time = serde_json::from_str("\"2026-01-02T03:04:05.000006Z\"").unwrap();
-        assert_eq!((time.to_string(), time.to_micro_text()), ("2026-01-02T03:04:05Z".into(), "2026-01-02T03:04:05.000006Z".into()));
+        assert_eq!(
+            (time.to_string(), time.to_micro_text()),
+            ("2026-01-02T03:04:05Z".into(), "2026-01-02T03:04:05.000006Z".into())
+        );
         assert_eq!((time + Duration::from_secs(60)).since(time), Duration::from_secs(60));
         assert_eq!(time.since(time + Duration::from_secs(1)), Duration::ZERO);
         assert!(serde_json::from_str::<Time>("\"yesterday\"").is_err());

@@ -6,10 +6,17 @@
 //!
 //! **Deliberately absent:** expectations. A loop is woken again only when its caches have seen its own writes.
 
+mod cache;
 mod client;
+mod controller;
+mod informer;
 mod plan;
+mod queue;
 mod transport;
 
+pub use cache::{Cache, Change, Progress};
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
+pub use controller::{Context, Controller, Request, controller_key};
+pub use informer::{Caches, split_key};
 pub use plan::{Announce, Note, Plan, Write};
 pub use transport::{Event, Events, Transport};

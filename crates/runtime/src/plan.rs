@@ -38,6 +38,9 @@ pub enum Write {
         target: Target,
         subresource: &'static str,
         patch: Value,
+        /// Only while this object is there and not being deleted, which the API is asked for and no cache: an owner
+        /// that is gone must not adopt anything.
+        owner: Option<Target>,
         announce: Option<Announce>,
     },
     Delete {
@@ -153,8 +156,39 @@ impl Plan {
         mut patch: Value,
     ) -> &mut Self {
         patch.object_or_new("metadata").set("uid", observed.meta().uid.as_str());
-        self.writes.push(Write::Patch { target: Target::of(observed), subresource, patch, announce: None });
+        self.writes.push(Write::Patch {
+            target: Target::of(observed),
+            subresource,
+            patch,
+            owner: None,
+            announce: None,
+        });
         self
+    }
+
+    /// Makes `owner` the controller of an object that has none.
+    pub fn adopt<K: Kind, Owner: Kind>(&mut self, observed: &Object<K>, owner: &Object<Owner>) -> &mut Self {
+        let mut owners: Vec<Value> = observed.json().at("metadata").items("ownerReferences").to_vec();
+        owners.push(owner.meta().controller_reference(&Owner::ID));
+        // The version makes sure that nobody else has adopted it meanwhile.
+        let version = &observed.meta().resource_version;
+        let metadata = json!({ "uid": observed.meta().uid, "resourceVersion": version, "ownerReferences": owners });
+        self.writes.push(Write::Patch {
+            target: Target::of(observed),
+            subresource: "",
+            patch: json!({ "metadata": metadata }),
+            owner: Some(Target::of(owner)),
+            announce: None,
+        });
+        self
+    }
+
+    /// Lets go of an object that `owner` controls.
+    pub fn release<K: Kind, Owner: Kind>(&mut self, observed: &Object<K>, owner: &Object<Owner>) -> &mut Self {
+        let mut owners: Vec<Value> = observed.json().at("metadata").items("ownerReferences").to_vec();
+        owners.retain(|reference| reference.text("uid") != owner.meta().uid);
+        let version = &observed.meta().resource_version;
+        self.patch(observed, json!({ "metadata": { "resourceVersion": version, "ownerReferences": owners } }))
     }
 
     /// Deletes that very object, as users do by default.

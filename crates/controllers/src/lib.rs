@@ -1,0 +1,14 @@
+//! The built-in control loops.
+//!
+//! Each is one file that reads from top to bottom: what it keeps true and what it leaves to others; `controller()`,
+//! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
+//! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
+
+mod replica_set;
+mod replication_controller;
+mod workload;
+
+use runtime::Controller;
+
+/// Every loop there is.
+pub const ALL: &[fn() -> Controller] = &[replica_set::controller, replication_controller::controller];
