@@ -1,5 +1,6 @@
 //! Bodies of responses: bytes that are there, or a stream of them.
 
+use crate::verbs;
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt};
 use http_body::{Frame, SizeHint};
@@ -10,6 +11,8 @@ use std::task::{Context, Poll};
 pub enum Body {
     Whole(Option<Bytes>),
     Stream(BoxStream<'static, Bytes>),
+    /// A watch that nobody has read from yet: a client in this process takes the events as they are.
+    Watch(Box<verbs::Stream>),
 }
 
 impl std::fmt::Debug for Body {
@@ -17,6 +20,7 @@ impl std::fmt::Debug for Body {
         match self {
             Body::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
             Body::Stream(_) => f.write_str("Stream"),
+            Body::Watch(stream) => stream.fmt(f),
         }
     }
 }
@@ -28,6 +32,10 @@ impl Body {
 
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Body::Whole(Some(bytes.into()).filter(|bytes| !bytes.is_empty()))
+    }
+
+    pub(crate) fn watch(stream: verbs::Stream) -> Self {
+        Body::Watch(Box::new(stream))
     }
 
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
@@ -43,11 +51,18 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Body::Watch(_) = &*self
+            && let Body::Watch(stream) = std::mem::replace(&mut *self, Body::empty())
+        {
+            let frames = |mut stream: Box<verbs::Stream>| async move { Some((stream.frame().await?, stream)) };
+            *self = Body::stream(futures::stream::unfold(stream, frames));
+        }
         match &mut *self {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Body::Stream(stream) => {
                 stream.poll_next_unpin(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
             }
+            Body::Watch(_) => unreachable!("a watch has just become a stream"),
         }
     }
 
@@ -58,7 +73,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Body::Stream(_) => SizeHint::default(),
+            Body::Stream(_) | Body::Watch(_) => SizeHint::default(),
         }
     }
 }

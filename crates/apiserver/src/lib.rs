@@ -48,3 +48,4 @@ pub use local::Local;
 pub use pipeline::Peer;
 pub use sealing::Sealing;
 pub use server::{Tls, serve};
+pub use verbs::{Live, Stream};

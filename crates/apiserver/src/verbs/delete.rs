@@ -120,14 +120,17 @@ impl DeleteRequest {
     }
 
     /// The finalizers that decide what becomes of the objects it owns.
-    fn finalizers(&self, current: &[Value]) -> Vec<Value> {
+    fn finalizers(&self, resource: &Resource, current: &[Value]) -> Vec<Value> {
+        let own = |value: &&Value| **value == ORPHAN || **value == FOREGROUND;
         let policy = match (self.propagation, self.orphan_dependents) {
             (Some(policy), _) => policy,
             (None, Some(true)) => Propagation::Orphan,
             (None, Some(false)) => Propagation::Background,
+            (None, None) if !current.iter().any(|value| own(&value)) && orphans_by_default(resource) => {
+                Propagation::Orphan
+            }
             (None, None) => return current.to_vec(),
         };
-        let own = |value: &&Value| **value == ORPHAN || **value == FOREGROUND;
         let mut finalizers: Vec<Value> = current.iter().filter(|value| !own(value)).cloned().collect();
         match policy {
             Propagation::Orphan => finalizers.push(json!(ORPHAN)),
@@ -136,6 +139,11 @@ impl DeleteRequest {
         }
         finalizers
     }
+}
+
+/// Kinds that leave their pods behind unless told otherwise, as they did before there was garbage collection.
+fn orphans_by_default(resource: &Resource) -> bool {
+    matches!((resource.group.as_ref(), resource.plural.as_ref()), ("", "replicationcontrollers") | ("batch", "jobs"))
 }
 
 /// Kinds that answer a deletion with the object, as they always have.
@@ -231,7 +239,7 @@ pub(crate) async fn delete_object(
 fn mark(ctx: &Context, old: &Value, request: &DeleteRequest) -> Option<Value> {
     let before = old.at("metadata");
     let grace = ctx.hub.strategy.grace.map_or(0, |grace| grace(old, request.grace_seconds));
-    let finalizers = request.finalizers(before.items("finalizers"));
+    let finalizers = request.finalizers(&ctx.resource, before.items("finalizers"));
     let mut new = old.clone();
     let metadata = new.object_or_new("metadata");
     let now = ctx.now_seconds();

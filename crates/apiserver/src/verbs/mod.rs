@@ -15,6 +15,7 @@ pub(crate) use list::list;
 pub(crate) use patch::{patch, patch_value};
 pub(crate) use update::update;
 pub(crate) use watch::watch;
+pub use watch::{Live, Stream};
 
 use crate::body::Body;
 use crate::context::Context;

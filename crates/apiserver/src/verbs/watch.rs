@@ -76,8 +76,7 @@ pub(crate) async fn watch(ctx: &Context) -> Result<Response<Body>, ApiError> {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
-    let frames = futures::stream::unfold(stream, |mut stream| async move { Some((stream.frame().await?, stream)) });
-    Ok(render::response(StatusCode::OK, content_type, Body::stream(frames)))
+    Ok(render::response(StatusCode::OK, content_type, Body::watch(stream)))
 }
 
 /// Where a watch begins.
@@ -129,6 +128,15 @@ fn timeout(ctx: &Context) -> Result<Duration, ApiError> {
     Ok(Duration::from_secs(seconds))
 }
 
+/// An event as it is handed to a client in this process: nothing is encoded.
+#[derive(Clone, Debug)]
+pub enum Live {
+    /// `ADDED`, `MODIFIED` or `DELETED`, and the object as it is stored: without its resource version.
+    Object { kind: &'static str, body: Bytes, revision: Revision },
+    Bookmark { revision: Revision, initial_end: bool },
+    Error(ApiError),
+}
+
 /// Something that can go out.
 enum Ready {
     Object(&'static str, Arc<Object>),
@@ -136,7 +144,8 @@ enum Ready {
     Error(ApiError),
 }
 
-struct Stream {
+/// An open watch, in whatever form its client takes it.
+pub struct Stream {
     watch: Watch,
     selection: Selection,
     viewer: Viewer,
@@ -152,14 +161,48 @@ struct Stream {
     stopping: ambient::Tasks,
 }
 
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Stream of {}", self.viewer.resource.plural)
+    }
+}
+
 impl Stream {
-    /// The next bytes to send; none at the end.
-    async fn frame(&mut self) -> Option<Bytes> {
+    /// All that is ready, at least one event; none at the end.
+    pub async fn events(&mut self) -> Option<Vec<Live>> {
+        self.ready().await?;
+        let pending = std::mem::take(&mut self.pending);
+        self.watching.sent(pending.len() as u64);
+        Some(pending.into_iter().map(|ready| self.live(ready)).collect())
+    }
+
+    fn live(&self, ready: Ready) -> Live {
+        match ready {
+            Ready::Object(kind, object) => {
+                let body = match self.viewer.is_converted() {
+                    true => Bytes::from(self.viewer.decode(&object).to_string()),
+                    false => object.body().clone(),
+                };
+                Live::Object { kind, body, revision: object.revision }
+            }
+            Ready::Bookmark { revision, initial_end } => Live::Bookmark { revision, initial_end },
+            Ready::Error(error) => Live::Error(error),
+        }
+    }
+
+    /// Waits until something can go out; none at the end.
+    async fn ready(&mut self) -> Option<()> {
         while self.pending.is_empty() {
             if self.ended || !self.wait().await {
                 return None;
             }
         }
+        Some(())
+    }
+
+    /// The next bytes to send; none at the end.
+    pub(crate) async fn frame(&mut self) -> Option<Bytes> {
+        self.ready().await?;
         let mut out = BytesMut::with_capacity(self.next_bytes());
         let mut events = 0;
         while out.len() < FRAME_BYTES {
