@@ -8,8 +8,10 @@
 
 mod client;
 mod plan;
+mod queue;
 mod transport;
 
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
 pub use plan::{Announce, Note, Plan, Write};
+pub use queue::{Bucket, Claim, Limits, Queue};
 pub use transport::{Event, Events, Transport};
