@@ -19,4 +19,5 @@ pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagatio
 pub use controller::{Context, Controller, Request, controller_key};
 pub use informer::{Caches, split_key};
 pub use plan::{Announce, Note, Plan, Write};
+pub use queue::{Bucket, Claim, Limits, Queue};
 pub use transport::{Event, Events, Transport};
