@@ -9,7 +9,8 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    /// Whoever runs in this process shows its figures here too.
+    pub registry: Registry,
     requests: IntCounterVec,
     durations: HistogramVec,
     inflight: IntGaugeVec,

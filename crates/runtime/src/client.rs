@@ -94,6 +94,8 @@ pub struct ListOptions {
 pub struct List<T> {
     pub items: Vec<T>,
     pub version: String,
+    /// With which the next page is asked for; empty after the last.
+    pub token: String,
 }
 
 /// Characters that stand for themselves in a query.
@@ -125,29 +127,41 @@ impl Client {
     pub async fn list<K: Kind>(&self, namespace: &str, options: &ListOptions) -> Result<List<Object<K>>, ApiError> {
         let list = self.list_raw(&K::ID, namespace, options).await?;
         let items = list.items.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(List { items, version: list.version })
+        Ok(List { items, version: list.version, token: list.token })
     }
 
     pub async fn list_raw(&self, id: &Id, namespace: &str, options: &ListOptions) -> Result<List<Raw>, ApiError> {
-        let mut list = List { items: Vec::new(), version: String::new() };
-        let mut token = String::new();
+        let mut list = List { items: Vec::new(), version: String::new(), token: String::new() };
         loop {
-            let mut query = options.query();
-            if options.limit > 0 {
-                query.push(("limit", options.limit.to_string()));
-            }
-            if !token.is_empty() {
-                query.push(("continue", token));
-            }
-            let page = self.call(Method::GET, &with_query(&id.path(namespace, ""), &query), JSON, None).await?;
-            let page: Page = serde_json::from_slice(&page.json).map_err(ApiError::internal)?;
-            list.items.extend(page.items.iter().map(|item| Raw::from(Bytes::copy_from_slice(item.get().as_bytes()))));
-            list.version = page.metadata.resource_version;
-            token = page.metadata.continue_;
-            if token.is_empty() {
+            let page = self.page(id, namespace, options, &list.token).await?;
+            list.items.extend(page.items);
+            (list.version, list.token) = (page.version, page.token);
+            if list.token.is_empty() {
                 return Ok(list);
             }
         }
+    }
+
+    /// One page of a list: the first, or the one after which a token was given.
+    pub async fn page(
+        &self,
+        id: &Id,
+        namespace: &str,
+        options: &ListOptions,
+        token: &str,
+    ) -> Result<List<Raw>, ApiError> {
+        let mut query = options.query();
+        if options.limit > 0 {
+            query.push(("limit", options.limit.to_string()));
+        }
+        if !token.is_empty() {
+            query.push(("continue", token.to_owned()));
+        }
+        let page = self.call(Method::GET, &with_query(&id.path(namespace, ""), &query), JSON, None).await?;
+        let page: Page = serde_json::from_slice(&page.json).map_err(ApiError::internal)?;
+        let items = page.items.iter().map(|item| Raw::from(Bytes::copy_from_slice(item.get().as_bytes())));
+        let PageMeta { resource_version, continue_ } = page.metadata;
+        Ok(List { items: items.collect(), version: resource_version, token: continue_ })
     }
 
     /// What changes after a version; without one, first everything there is, closed by a bookmark.

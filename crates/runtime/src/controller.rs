@@ -29,7 +29,7 @@ pub struct Context {
 }
 
 /// Declares a watch: adds the keys to wake for to the queue.
-type Declare = Box<dyn FnOnce(&mut Caches, &Queue<Key>, &CachesCell) + Send>;
+type Declare = Box<dyn FnOnce(&mut Caches, &Queue<Key>, &CachesCell) + Send + Sync>;
 type Reconcile = Arc<dyn Fn(Context, Request) -> BoxFuture<'static, Result<Plan, ApiError>> + Send + Sync>;
 
 /// The caches, once all kinds are declared: key mappings may look into them.
@@ -39,6 +39,8 @@ pub struct Controller {
     pub name: &'static str,
     pub(crate) workers: usize,
     pub(crate) watches: Vec<Declare>,
+    /// The keys there are, for a look at all of them.
+    pub(crate) primaries: Vec<fn(&Caches) -> Vec<Key>>,
     pub(crate) initial: Vec<Key>,
     pub(crate) reconcile: Reconcile,
 }
@@ -56,11 +58,19 @@ impl Controller {
     /// `name` is that of its service account and of the source of its events: `replicaset-controller`.
     pub fn new(name: &'static str) -> Self {
         let nothing: Reconcile = Arc::new(|_, _| Box::pin(async { Ok(Plan::default()) }));
-        Controller { name, workers: WORKERS, watches: Vec::new(), initial: Vec::new(), reconcile: nothing }
+        Controller {
+            name,
+            workers: WORKERS,
+            watches: Vec::new(),
+            primaries: Vec::new(),
+            initial: Vec::new(),
+            reconcile: nothing,
+        }
     }
 
     /// The kind that the loop is about: every object of it is a key.
-    pub fn primary<K: Kind>(self) -> Self {
+    pub fn primary<K: Kind>(mut self) -> Self {
+        self.primaries.push(|caches| caches.of::<K>().all().iter().map(|object| object.key()).collect());
         self.watches::<K>(|object, _| vec![object.key()])
     }
 

@@ -24,7 +24,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 
-pub struct Informer<K: Kind> {
+pub(crate) struct Informer<K: Kind> {
     pub cache: Arc<Cache<K>>,
     handlers: RwLock<Vec<Handler<K>>>,
 }
@@ -36,10 +36,12 @@ impl<K: Kind> Debug for Informer<K> {
 }
 
 /// An informer of whatever kind.
-pub trait AnyInformer: Debug + Send + Sync {
+pub(crate) trait AnyInformer: Debug + Send + Sync {
     fn id(&self) -> Id;
     fn progress(&self) -> watch::Receiver<Progress>;
     fn reads(&self) -> u64;
+    /// Whether the object is there and not on its way out.
+    fn has(&self, key: &Key, uid: &str) -> bool;
     fn start(self: Arc<Self>, client: Client, ambient: &Ambient);
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
@@ -63,6 +65,10 @@ impl<K: Kind> AnyInformer for Informer<K> {
         self.cache.reads()
     }
 
+    fn has(&self, key: &Key, uid: &str) -> bool {
+        self.cache.get(key).is_some_and(|object| object.meta().uid == uid && !object.meta().is_being_deleted())
+    }
+
     fn start(self: Arc<Self>, client: Client, ambient: &Ambient) {
         let random = ambient.random.fork();
         ambient.tasks.spawn_until_stopped("informer", async move { self.run(&client, &random).await });
@@ -75,7 +81,7 @@ impl<K: Kind> AnyInformer for Informer<K> {
 
 impl<K: Kind> Informer<K> {
     /// Tells `handler` of everything that is known, and of every change from now on.
-    pub fn handle(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
+    pub(crate) fn handle(&self, handler: impl Fn(&Change<K>) + Send + Sync + 'static) {
         let mut handlers = self.handlers.write();
         for object in self.cache.all() {
             handler(&Change { old: None, new: Some(object) });

@@ -1,12 +1,13 @@
 //! Wiring: store, registry, API, listener.
 
-use crate::kubeconfig;
+use crate::{control_plane, kubeconfig};
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use registry::Registry;
+use runtime::Manager;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,15 @@ pub enum StoreChoice {
     Etcd(Vec<String>),
 }
 
+/// The machines of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nodes {
+    #[default]
+    None,
+    /// So many that look like machines and run nothing.
+    Simulated(usize),
+}
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub data_dir: PathBuf,
@@ -29,6 +39,7 @@ pub struct Options {
     /// Where the administrator's credentials are written.
     pub kubeconfig: PathBuf,
     pub store: StoreChoice,
+    pub nodes: Nodes,
     /// Tokens of users, one `token,user,uid,"groups"` per line.
     pub token_file: Option<PathBuf>,
     /// Where to append a line for every request, as far as the policy wants.
@@ -44,6 +55,7 @@ impl Options {
             data_dir,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             store,
+            nodes: Nodes::None,
             token_file: None,
             audit_log: None,
             audit_policy: None,
@@ -55,6 +67,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Cluster {
     pub api: Api,
+    pub manager: Manager,
     /// What is listened on; the port is the real one where the system chose it.
     pub address: SocketAddr,
     pub kubeconfig: PathBuf,
@@ -115,10 +128,17 @@ impl Cluster {
             count => progress(&format!("{count} secrets encrypted anew")),
         }
         apiserver::bootstrap(&api).await.context("setting the cluster up")?;
+        progress("starting the controllers");
+        let nodes = match options.nodes {
+            Nodes::None => 0,
+            Nodes::Simulated(count) => count,
+        };
+        let manager = control_plane::start(&api, nodes, &ambient);
+        manager.work(&ambient.tasks).await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
         kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;
         let kubeconfig = options.kubeconfig.clone();
-        Ok(Cluster { api, address, kubeconfig, authority, ambient, store_ambient, store })
+        Ok(Cluster { api, manager, address, kubeconfig, authority, ambient, store_ambient, store })
     }
 
     /// Resolves with the cause when the cluster cannot go on.

@@ -1,6 +1,8 @@
 //! A cluster in this process: the same wiring for the program, for tests, and for whoever embeds it.
 
 mod cluster;
+mod control_plane;
+pub mod in_process;
 mod kubeconfig;
 
-pub use cluster::{Cluster, Options, StoreChoice};
+pub use cluster::{Cluster, Nodes, Options, StoreChoice};

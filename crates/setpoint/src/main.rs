@@ -3,7 +3,7 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Options, StoreChoice};
+use setpoint::{Cluster, Nodes, Options, StoreChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,9 +36,9 @@ struct Up {
     /// Where to write the administrator's kubeconfig; by default into the data directory.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The machines of the cluster: none, the API alone.
-    #[arg(long, value_name = "NODES", default_value = "none", value_parser = ["none"])]
-    nodes: String,
+    /// The machines of the cluster: none, or simulated=N, which look like machines and run nothing.
+    #[arg(long, value_name = "NODES", default_value = "none", value_parser = parse_nodes)]
+    nodes: Nodes,
     /// Where objects are kept: sqlite, memory, or etcd=URL[,URL...].
     #[arg(long, value_name = "STORE", default_value = "sqlite", value_parser = parse_store)]
     store: StoreChoice,
@@ -59,6 +59,17 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
         None if text == "memory" => Ok(StoreChoice::Memory),
         Some(("etcd", urls)) if !urls.is_empty() => Ok(StoreChoice::Etcd(urls.split(',').map(str::to_owned).collect())),
         _ => Err("expected sqlite, memory, or etcd=URL[,URL...]".to_owned()),
+    }
+}
+
+fn parse_nodes(text: &str) -> Result<Nodes, String> {
+    match text.split_once('=') {
+        None if text == "none" => Ok(Nodes::None),
+        Some(("simulated", count)) => match count.parse() {
+            Ok(count) if count > 0 => Ok(Nodes::Simulated(count)),
+            _ => Err(format!("{count:?} is no number of nodes")),
+        },
+        _ => Err("expected none or simulated=N".to_owned()),
     }
 }
 
@@ -93,6 +104,7 @@ async fn run(up: Up) -> anyhow::Result<()> {
         listen: up.listen,
         kubeconfig,
         store: up.store,
+        nodes: up.nodes,
         token_file: up.token_file,
         audit_log: up.audit_log,
         audit_policy: up.audit_policy,

@@ -132,8 +132,15 @@ fn timeout(ctx: &Context) -> Result<Duration, ApiError> {
 #[derive(Clone, Debug)]
 pub enum Live {
     /// `ADDED`, `MODIFIED` or `DELETED`, and the object as it is stored: without its resource version.
-    Object { kind: &'static str, body: Bytes, revision: Revision },
-    Bookmark { revision: Revision, initial_end: bool },
+    Object {
+        kind: &'static str,
+        body: Bytes,
+        revision: Revision,
+    },
+    Bookmark {
+        revision: Revision,
+        initial_end: bool,
+    },
     Error(ApiError),
 }
 

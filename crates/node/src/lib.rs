@@ -1,0 +1,3 @@
+//! Nodes: what is bound to one is started and stopped, and its state reported.
+
+pub mod simulated;

@@ -1,0 +1,278 @@
+//! Carries plans out: writes in order, creations in growing batches, and what there is to tell about them.
+//!
+//! It also knows when a plan has been carried out as far as its author can see: once the caches have seen every write.
+
+use crate::client::{Client, DeleteOptions, ListOptions, PatchType, Target};
+use crate::informer::Caches;
+use crate::plan::{Note, Plan, Write};
+use kinds::{Id, Key, Raw};
+use object::{ApiError, Reason, View};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The first batch of creations; each one that succeeds allows twice as many, so that a mistake in a template costs
+/// one failed request and not hundreds.
+const FIRST_BATCH: usize = 1;
+/// So many requests of one plan are open at once at most.
+const MAX_AT_ONCE: usize = 500;
+/// A cache that nothing happens to says how far it has come at least this often.
+const BOOKMARKS: Duration = Duration::from_secs(90);
+
+/// Whoever tells people what happened.
+pub type Tell = Arc<dyn Fn(Note) + Send + Sync>;
+
+pub(crate) struct Executor {
+    pub(crate) client: Client,
+    pub(crate) tell: Tell,
+}
+
+/// What became of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What the caches have to have seen before the next plan for the same key.
+    seen: Vec<Mark>,
+    /// The first thing that went wrong.
+    pub(crate) error: Option<ApiError>,
+    /// Whether it was a creation or a deletion that went wrong.
+    pub(crate) is_about_dependents: bool,
+}
+
+#[derive(Debug)]
+enum Mark {
+    /// A cache has come as far as this.
+    Version(Id, u64),
+    /// An object is gone from its cache, or on its way out.
+    Gone(Target),
+    /// An object is not what the plan took it for: its cache has to see what it is now.
+    Fresh(Id, Key),
+    /// Nobody knows whether a write happened: the cache has to come as far as the API is now.
+    Unknown(Id),
+}
+
+impl Executor {
+    pub(crate) async fn execute(&self, plan: Plan) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut writes = plan.writes.into_iter().peekable();
+        while let Some(write) = writes.next() {
+            let mut run = vec![write];
+            while let Some(next) = writes.next_if(|next| run[0].joins(next)) {
+                run.push(next);
+            }
+            if outcome.error.is_some() && !run[0].is_report() {
+                continue;
+            }
+            let mut batch = if matches!(run[0], Write::Create { .. }) { FIRST_BATCH } else { MAX_AT_ONCE };
+            let mut rest = run.as_slice();
+            while !rest.is_empty() && (outcome.error.is_none() || rest[0].is_report()) {
+                let (now, later) = rest.split_at(batch.min(rest.len()));
+                let results = futures::future::join_all(now.iter().map(|write| self.write(write))).await;
+                for (write, result) in now.iter().zip(results) {
+                    self.take(write, result, &mut outcome);
+                }
+                rest = later;
+                batch = (batch * 2).min(MAX_AT_ONCE);
+            }
+        }
+        plan.events.into_iter().for_each(|note| (self.tell)(note));
+        outcome
+    }
+
+    fn take(&self, write: &Write, result: Result<Option<Raw>, ApiError>, outcome: &mut Outcome) {
+        match result {
+            Ok(raw) => {
+                let answer = raw.as_ref().map(Answer::read).unwrap_or_default();
+                let name = if answer.name.is_empty() { write.name() } else { answer.name.as_str() };
+                if let Some(note) = write.announce().and_then(|announce| announce.success.as_ref()) {
+                    (self.tell)(Note { message: note.message.replace("{name}", name), ..note.clone() });
+                }
+                outcome.seen.extend(write.mark(answer.version));
+            }
+            Err(error) => {
+                outcome.seen.extend(write.mark_of_failure(&error));
+                if let Some(note) = write.announce().and_then(|announce| announce.failure.as_ref()) {
+                    let message = note.message.replace("{name}", write.name()).replace("{error}", error.message());
+                    (self.tell)(Note { message, ..note.clone() });
+                }
+                if outcome.error.is_none() {
+                    outcome.is_about_dependents = matches!(write, Write::Create { .. } | Write::Delete { .. });
+                    outcome.error = Some(error);
+                }
+            }
+        }
+    }
+
+    /// Sends one write. None: there was nothing to do any more.
+    async fn write(&self, write: &Write) -> Result<Option<Raw>, ApiError> {
+        let client = &self.client;
+        match write {
+            Write::Create { id, object, .. } => client.create(id, object).await.map(Some),
+            Write::Update { id, subresource, object, .. } => client.update(id, subresource, object).await.map(Some),
+            Write::Patch { target, subresource, patch, owner, .. } => {
+                if let Some(owner) = owner {
+                    self.check_alive(owner).await?;
+                }
+                gone_is_done(client.patch(target, subresource, PatchType::Merge, patch).await)
+            }
+            Write::Delete { target, options, .. } => gone_is_done(self.delete(target, options).await),
+            Write::Post { target, subresource, object, .. } => {
+                gone_is_done(client.post(target, subresource, object).await)
+            }
+        }
+    }
+
+    async fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Raw, ApiError> {
+        match self.client.delete(target, options).await {
+            // Another object has the name by now; this one is gone.
+            Err(error) if error.reason() == Reason::Conflict && !options.unchanged => {
+                Err(ApiError::not_found(target.id.group(), &target.id.plural, &target.key.name))
+            }
+            answer => answer,
+        }
+    }
+
+    /// An owner that is gone or going must not adopt anything; caches may not know yet.
+    async fn check_alive(&self, owner: &Target) -> Result<(), ApiError> {
+        let now = self.client.get_raw(&owner.id, &owner.key).await?;
+        let answer = now.as_ref().map(Answer::read).unwrap_or_default();
+        if answer.uid == owner.uid && !answer.deleted {
+            return Ok(());
+        }
+        let message = format!("{} {} has just been deleted, and adopts nothing", owner.id.kind, owner.key);
+        Err(ApiError::new(Reason::Conflict, message))
+    }
+
+    /// Waits until the caches have seen what was written, so that the next plan is made from it.
+    pub(crate) async fn seen(&self, caches: &Caches, outcome: &Outcome) {
+        for mark in &outcome.seen {
+            match mark {
+                Mark::Version(id, version) => caches.reached(id, *version).await,
+                Mark::Gone(target) => caches.gone(target).await,
+                Mark::Fresh(id, key) => {
+                    if let Ok(Some(raw)) = self.client.get_raw(id, key).await {
+                        caches.reached(id, Answer::read(&raw).version.unwrap_or(0)).await;
+                    }
+                }
+                Mark::Unknown(id) => {
+                    let one = ListOptions { limit: 1, ..ListOptions::default() };
+                    if let Ok(list) = self.client.page(id, "", &one, "").await {
+                        let version = list.version.parse().unwrap_or(0);
+                        // Without the time limit a cache that nothing happens to would be waited for until it says so.
+                        let _ = tokio::time::timeout(BOOKMARKS, caches.reached(id, version)).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Write {
+    /// Whether it may go out together with one like it.
+    fn joins(&self, next: &Write) -> bool {
+        matches!(
+            (self, next),
+            (Write::Create { .. }, Write::Create { .. })
+                | (Write::Delete { .. }, Write::Delete { .. })
+                | (Write::Patch { owner: None, .. }, Write::Patch { owner: None, .. })
+        )
+    }
+
+    fn id(&self) -> &Id {
+        match self {
+            Write::Create { id, .. } | Write::Update { id, .. } => id,
+            Write::Patch { target, .. } | Write::Delete { target, .. } | Write::Post { target, .. } => &target.id,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Write::Create { object, .. } | Write::Update { object, .. } => object.at("metadata").text("name"),
+            Write::Patch { target, .. } | Write::Delete { target, .. } | Write::Post { target, .. } => &target.key.name,
+        }
+    }
+
+    fn mark(&self, version: Option<u64>) -> Option<Mark> {
+        match (self, version) {
+            (Write::Delete { target, .. }, None) => Some(Mark::Gone(target.clone())),
+            // What is posted answers with something else than the object.
+            (Write::Post { .. }, _) => None,
+            (write, Some(version)) => Some(Mark::Version(write.id().clone(), version)),
+            (_, None) => None,
+        }
+    }
+}
+
+impl Write {
+    /// What has to be seen after a failure, so that the next plan does not repeat it.
+    fn mark_of_failure(&self, error: &ApiError) -> Option<Mark> {
+        match error.reason() {
+            Reason::AlreadyExists | Reason::Conflict => Some(Mark::Fresh(self.id().clone(), self.key())),
+            // The write may have happened all the same.
+            Reason::Timeout
+            | Reason::ServerTimeout
+            | Reason::InternalError
+            | Reason::ServiceUnavailable
+            | Reason::Unknown => Some(Mark::Unknown(self.id().clone())),
+            _ => None,
+        }
+    }
+
+    fn key(&self) -> Key {
+        match self {
+            Write::Create { object, .. } | Write::Update { object, .. } => {
+                Key::new(object.at("metadata").text("namespace"), self.name())
+            }
+            Write::Patch { target, .. } | Write::Delete { target, .. } | Write::Post { target, .. } => {
+                target.key.clone()
+            }
+        }
+    }
+}
+
+/// What an answer says of the object that was written.
+#[derive(Debug, Default)]
+struct Answer {
+    name: String,
+    uid: String,
+    version: Option<u64>,
+    deleted: bool,
+}
+
+impl Answer {
+    fn read(raw: &Raw) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Head {
+            metadata: kinds::Meta,
+        }
+        let Head { metadata } = serde_json::from_slice(&raw.json).unwrap_or_default();
+        Answer {
+            deleted: metadata.is_being_deleted(),
+            name: metadata.name,
+            uid: metadata.uid,
+            version: metadata.resource_version.parse().ok(),
+        }
+    }
+}
+
+/// What is gone needs no change and no deletion.
+fn gone_is_done(result: Result<Raw, ApiError>) -> Result<Option<Raw>, ApiError> {
+    match result {
+        Ok(raw) => Ok(Some(raw)),
+        Err(error) if error.reason() == Reason::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Caches {
+    /// Waits until an object is gone from its cache, or known to be on its way out.
+    async fn gone(&self, target: &Target) {
+        let Some(informer) = self.all().iter().find(|informer| informer.id() == target.id) else { return };
+        let mut progress = informer.progress();
+        while informer.has(&target.key, &target.uid) {
+            if progress.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Runs controllers: one set of informers for all of them, a queue and workers for each.
+//!
+//! One function turns what became of a plan into what happens to its key: forgotten, looked at later, or tried again.
+
+use crate::client::Client;
+use crate::controller::{CachesCell, Context, Controller, Request};
+use crate::executor::{Executor, Tell};
+use crate::informer::Caches;
+use crate::queue::{Limits, Queue};
+use ambient::{Ambient, Tasks};
+use futures::FutureExt;
+use kinds::{Key, Time};
+use object::{ApiError, Reason};
+use parking_lot::Mutex;
+use prometheus::{HistogramVec, IntCounterVec, Registry};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::Instrument;
+
+/// Every key is looked at at least this often, whatever happens: should something have been missed.
+const RESYNC: Duration = Duration::from_secs(600);
+
+/// Who a controller is: its client, and whoever tells people what it does.
+#[derive(Clone)]
+pub struct Identity {
+    pub client: Client,
+    pub tell: Tell,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Identity({})", self.client.agent())
+    }
+}
+
+/// Controllers that are ready to work. Their caches are kept from the start, so that whoever takes over is warm.
+#[derive(Debug)]
+pub struct Manager {
+    pub caches: Caches,
+    loops: Vec<Arc<Loop>>,
+    ambient: Ambient,
+}
+
+/// A controller with its queue.
+struct Loop {
+    controller: Controller,
+    queue: Queue<Key>,
+    context: Context,
+    executor: Executor,
+    /// What the API said when something could not be created or deleted for a key.
+    failures: Mutex<BTreeMap<Key, String>>,
+    figures: Figures,
+    clock: ambient::Clock,
+}
+
+impl std::fmt::Debug for Loop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.controller.fmt(f)
+    }
+}
+
+#[derive(Clone)]
+struct Figures {
+    reconciles: IntCounterVec,
+    seconds: HistogramVec,
+}
+
+impl Figures {
+    fn new(registry: &Registry) -> Self {
+        let opts = |name: &str, help: &str| prometheus::Opts::new(name, help);
+        let reconciles = IntCounterVec::new(
+            opts("controller_runtime_reconcile_total", "Total number of reconciliations per controller"),
+            &["controller", "result"],
+        );
+        let seconds = HistogramVec::new(
+            opts("controller_runtime_reconcile_time_seconds", "Length of time per reconciliation per controller")
+                .into(),
+            &["controller"],
+        );
+        let figures = Figures {
+            reconciles: reconciles.expect("the name is valid"),
+            seconds: seconds.expect("the name is valid"),
+        };
+        // A second manager on one registry goes uncounted.
+        let _ = registry.register(Box::new(figures.reconciles.clone()));
+        let _ = registry.register(Box::new(figures.seconds.clone()));
+        figures
+    }
+}
+
+impl Manager {
+    /// Starts the informers of all controllers. `reader` is who watches; `identity` gives each controller its own.
+    pub fn start(
+        controllers: Vec<Controller>,
+        reader: &Client,
+        identity: impl Fn(&'static str) -> Identity,
+        ambient: &Ambient,
+        registry: &Registry,
+    ) -> Self {
+        let figures = Figures::new(registry);
+        let mut caches = Caches::default();
+        let shared = CachesCell::default();
+        let mut prepared = Vec::new();
+        for mut controller in controllers {
+            // Retries are bounded per key; a bound on all of them would let one broken workload delay the others.
+            let limits = Limits { bucket: None, ..Limits::default() };
+            let queue = Queue::new(controller.name, limits, ambient.clock.clone(), registry);
+            for declare in controller.watches.drain(..) {
+                declare(&mut caches, &queue, &shared);
+            }
+            prepared.push((controller, queue));
+        }
+        let _ = shared.set(caches.clone());
+        for informer in caches.all() {
+            informer.clone().start(reader.clone(), ambient);
+        }
+        let loops = prepared.into_iter().map(|(controller, queue)| {
+            let Identity { client, tell } = identity(controller.name);
+            let context = Context { caches: caches.clone(), client: client.clone() };
+            Arc::new(Loop {
+                controller,
+                queue,
+                context,
+                executor: Executor { client, tell },
+                failures: Mutex::default(),
+                figures: figures.clone(),
+                clock: ambient.clock.clone(),
+            })
+        });
+        Manager { loops: loops.collect(), caches, ambient: ambient.clone() }
+    }
+
+    /// Lets the controllers work until the tasks are stopped. The caches are filled first: what is not yet seen is not
+    /// missing.
+    pub async fn work(&self, tasks: &Tasks) {
+        self.caches.synced().await;
+        for this in &self.loops {
+            this.wake_all();
+            for _ in 0..this.controller.workers {
+                let (this, stop) = (this.clone(), tasks.clone());
+                tasks.spawn_until_stopped("worker", async move {
+                    while !stop.is_stopping() {
+                        let Some(claim) = this.queue.get().await else { return };
+                        let span = tracing::info_span!("reconcile", controller = this.controller.name, key = %*claim);
+                        this.reconcile(claim.key()).instrument(span).await;
+                    }
+                });
+            }
+            let (this, random) = (this.clone(), self.ambient.random.fork());
+            tasks.spawn_until_stopped("resync", async move {
+                loop {
+                    let jitter = Duration::from_millis(random.below(RESYNC.as_millis() as u64 / 10));
+                    tokio::time::sleep(RESYNC + jitter).await;
+                    this.wake_all();
+                }
+            });
+        }
+    }
+
+    /// How often caches were read.
+    pub fn cache_reads(&self) -> u64 {
+        self.caches.all().iter().map(|informer| informer.reads()).sum()
+    }
+
+    /// Whether no key waits for work.
+    pub fn is_idle(&self) -> bool {
+        self.loops.iter().all(|this| this.queue.is_empty())
+    }
+}
+
+impl Loop {
+    /// Wakes every key there is.
+    fn wake_all(&self) {
+        for key in &self.controller.initial {
+            self.queue.add(key.clone());
+        }
+        for primary in &self.controller.primaries {
+            for key in primary(&self.context.caches) {
+                self.queue.add(key);
+            }
+        }
+    }
+
+    async fn reconcile(&self, key: &Key) {
+        let started = self.clock.monotonic();
+        let result = match AssertUnwindSafe(self.attempt(key)).catch_unwind().await {
+            Ok(result) => result,
+            Err(_) => Err(ApiError::internal("the loop panicked")),
+        };
+        let name = self.controller.name;
+        let took = self.clock.monotonic().duration_since(started);
+        self.figures.seconds.with_label_values(&[name]).observe(took.as_secs_f64());
+        let label = match result {
+            Ok(None) => {
+                self.queue.forget(key);
+                "success"
+            }
+            Ok(Some(delay)) => {
+                self.queue.forget(key);
+                self.queue.add_after(key.clone(), delay);
+                "requeue_after"
+            }
+            Err(error) => {
+                let delay = self.queue.add_rate_limited(key.clone());
+                if error.reason() == Reason::Conflict {
+                    tracing::debug!(%error, ?delay, "to be tried again");
+                } else {
+                    tracing::warn!(%error, ?delay, "to be tried again");
+                }
+                "error"
+            }
+        };
+        self.figures.reconciles.with_label_values(&[name, label]).inc();
+    }
+
+    /// Plans once and carries it out; returns after how long to look again.
+    async fn attempt(&self, key: &Key) -> Result<Option<Duration>, ApiError> {
+        let request = Request {
+            key: key.clone(),
+            now: Time::from_millis(self.clock.wall().0),
+            failure: self.failures.lock().get(key).cloned(),
+        };
+        let plan = (self.controller.reconcile)(self.context.clone(), request).await?;
+        if let Some(why) = &plan.terminal {
+            tracing::debug!(why, "not to be tried again");
+        }
+        let requeue_after = plan.requeue_after;
+        let wrote = !plan.writes.is_empty();
+        let outcome = self.executor.execute(plan).await;
+        self.executor.seen(&self.context.caches, &outcome).await;
+        match outcome.error {
+            None => {
+                // An empty plan says nothing about whether what failed would succeed now.
+                if wrote {
+                    self.failures.lock().remove(key);
+                }
+                Ok(requeue_after)
+            }
+            Some(error) => {
+                if outcome.is_about_dependents {
+                    self.failures.lock().insert(key.clone(), error.message().to_owned());
+                }
+                Err(error)
+            }
+        }
+    }
+}
