@@ -4,11 +4,20 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod garbage_collector;
+mod namespace;
 mod replica_set;
 mod replication_controller;
+mod service_account;
 mod workload;
 
 use runtime::Controller;
 
 /// Every loop there is.
-pub const ALL: &[fn() -> Controller] = &[replica_set::controller, replication_controller::controller];
+pub const ALL: &[fn() -> Controller] = &[
+    garbage_collector::controller,
+    namespace::controller,
+    replica_set::controller,
+    replication_controller::controller,
+    service_account::controller,
+];

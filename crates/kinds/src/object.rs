@@ -170,3 +170,14 @@ pub struct Partial {
     pub kind: String,
     pub metadata: Meta,
 }
+
+impl Partial {
+    pub fn read(raw: &Raw) -> Result<Self, Unreadable> {
+        let read = serde_json::from_slice::<Partial>(&raw.json);
+        let mut partial = read.map_err(|cause| Unreadable { kind: Cow::Borrowed("object"), cause })?;
+        if let Some(version) = raw.version {
+            partial.metadata.resource_version = version.to_string();
+        }
+        Ok(partial)
+    }
+}

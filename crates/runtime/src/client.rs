@@ -260,7 +260,22 @@ impl Client {
 
     /// Any request, answered by JSON.
     pub async fn call(&self, method: Method, path: &str, media: &str, body: Option<&Value>) -> Result<Raw, ApiError> {
-        let request = self.request(method, path, media, body)?;
+        self.send(self.request(method, path, media, body)?).await
+    }
+
+    /// A request without a body, answered in a form of one's own choice.
+    pub(crate) async fn call_accepting(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<Raw, ApiError> {
+        let mut request = self.request(method, path, JSON, None)?;
+        request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static(accept));
+        self.send(request).await
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Raw, ApiError> {
         let response = self.transport.send(request).await?;
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {

@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::informer::Caches;
 use crate::plan::Plan;
 use crate::queue::Queue;
+use ambient::Ambient;
 use futures::future::BoxFuture;
 use kinds::{Key, Kind, Object, Time};
 use object::ApiError;
@@ -30,6 +31,8 @@ pub struct Context {
 
 /// Declares a watch: adds the keys to wake for to the queue.
 type Declare = Box<dyn FnOnce(&mut Caches, &Queue<Key>, &CachesCell) + Send + Sync>;
+/// Wakes keys for reasons of its own, for as long as the controller works.
+type Source = Arc<dyn Fn(Context, Queue<Key>, Ambient) -> BoxFuture<'static, ()> + Send + Sync>;
 type Reconcile = Arc<dyn Fn(Context, Request) -> BoxFuture<'static, Result<Plan, ApiError>> + Send + Sync>;
 
 /// The caches, once all kinds are declared: key mappings may look into them.
@@ -42,6 +45,7 @@ pub struct Controller {
     /// The keys there are, for a look at all of them.
     pub(crate) primaries: Vec<fn(&Caches) -> Vec<Key>>,
     pub(crate) initial: Vec<Key>,
+    pub(crate) sources: Vec<Source>,
     pub(crate) reconcile: Reconcile,
 }
 
@@ -64,6 +68,7 @@ impl Controller {
             watches: Vec::new(),
             primaries: Vec::new(),
             initial: Vec::new(),
+            sources: Vec::new(),
             reconcile: nothing,
         }
     }
@@ -121,6 +126,15 @@ impl Controller {
     /// A key that is there from the start: for loops that look at everything at once, and again after a while.
     pub fn begins_with(mut self, key: Key) -> Self {
         self.initial.push(key);
+        self
+    }
+
+    /// Something that wakes keys besides what is watched. It runs while the controller works.
+    pub fn source<F>(mut self, source: impl Fn(Context, Queue<Key>, Ambient) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.sources.push(Arc::new(move |context, queue, ambient| Box::pin(source(context, queue, ambient))));
         self
     }
 

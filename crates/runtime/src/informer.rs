@@ -1,26 +1,19 @@
 //! An informer: one watch of one kind, which keeps a cache and wakes whoever is interested.
 //!
-//! It starts with a streaming list, goes on from where a watch ended, and starts over when the server has forgotten
-//! that place; what is different then is worked out against the cache, so nobody sees a change twice. There is no queue
-//! between the watch and the cache: handlers only add keys to work queues, and cannot be slow.
+//! There is no queue between the watch and the cache: handlers only add keys to work queues, and cannot be slow.
 
 use crate::cache::{Cache, Change, Progress};
-use crate::client::{Client, ListOptions};
-use crate::transport::{Event, Events};
+use crate::client::Client;
+use crate::reflector::{Sink, reflect};
 use ambient::Ambient;
 use kinds::{Id, Key, Kind, Object, Raw};
-use object::{ApiError, Reason};
+use object::ApiError;
 use parking_lot::RwLock;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
-
-/// Waits between two attempts, doubling from the first to the last, each up to twice as long by chance.
-const MIN_BACKOFF: Duration = Duration::from_millis(100);
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 
@@ -71,7 +64,7 @@ impl<K: Kind> AnyInformer for Informer<K> {
 
     fn start(self: Arc<Self>, client: Client, ambient: &Ambient) {
         let random = ambient.random.fork();
-        ambient.tasks.spawn_until_stopped("informer", async move { self.run(&client, &random).await });
+        ambient.tasks.spawn_until_stopped("informer", async move { reflect(&client, &K::ID, &*self, &random).await });
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -89,92 +82,6 @@ impl<K: Kind> Informer<K> {
         handlers.push(Box::new(handler));
     }
 
-    async fn run(&self, client: &Client, random: &ambient::Random) {
-        let mut after: Option<String> = None;
-        let mut backoff = MIN_BACKOFF;
-        loop {
-            match self.follow(client, &mut after).await {
-                Ok(()) => backoff = MIN_BACKOFF,
-                Err(error) => {
-                    if matches!(error.reason(), Reason::Expired | Reason::Gone) {
-                        after = None;
-                    }
-                    tracing::debug!(kind = %K::ID.kind, %error, "watch ended");
-                    let jitter = random.below(1 + u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX));
-                    tokio::time::sleep(backoff + Duration::from_millis(jitter)).await;
-                    backoff = (backoff * 2).min(MAX_BACKOFF);
-                }
-            }
-        }
-    }
-
-    /// Follows one watch to its end.
-    async fn follow(&self, client: &Client, after: &mut Option<String>) -> Result<(), ApiError> {
-        let mut events = client.watch(&K::ID, "", &ListOptions::default(), after.as_deref()).await?;
-        if after.is_none() {
-            *after = Some(self.sync(&mut *events).await?);
-        }
-        while let Some(batch) = events.next().await {
-            for event in batch? {
-                if let Some(version) = self.apply(event)? {
-                    *after = Some(version);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the list that a watch starts with, and makes the cache that.
-    async fn sync(&self, events: &mut dyn Events) -> Result<String, ApiError> {
-        let mut seen = BTreeSet::new();
-        while let Some(batch) = events.next().await {
-            for event in batch? {
-                match event {
-                    Event::Added(raw) | Event::Modified(raw) => {
-                        let object = read::<K>(raw)?;
-                        seen.insert(object.key());
-                        if self.cache.version_of(&object.key()).as_ref() != Some(&object.meta().resource_version) {
-                            self.tell(&self.cache.put(object));
-                        }
-                    }
-                    Event::Deleted(raw) => {
-                        seen.remove(&read::<K>(raw)?.key());
-                    }
-                    Event::Bookmark { version, initial_end } => {
-                        if initial_end {
-                            for key in self.cache.others(&seen) {
-                                self.tell(&self.cache.remove(&key));
-                            }
-                            self.cache.advance(number(&version), true);
-                            return Ok(version);
-                        }
-                    }
-                }
-            }
-        }
-        Err(ApiError::new(Reason::InternalError, "the watch ended within the list it starts with"))
-    }
-
-    /// Takes an event in; returns the version up to which everything has been seen.
-    fn apply(&self, event: Event) -> Result<Option<String>, ApiError> {
-        let version = match event {
-            Event::Added(raw) | Event::Modified(raw) => {
-                let object = read::<K>(raw)?;
-                let version = object.meta().resource_version.clone();
-                self.tell(&self.cache.put(object));
-                version
-            }
-            Event::Deleted(raw) => {
-                let object = read::<K>(raw)?;
-                self.tell(&self.cache.remove(&object.key()));
-                object.meta().resource_version.clone()
-            }
-            Event::Bookmark { version, .. } => version,
-        };
-        self.cache.advance(number(&version), false);
-        Ok(Some(version))
-    }
-
     fn tell(&self, change: &Change<K>) {
         for handler in self.handlers.read().iter() {
             handler(change);
@@ -182,12 +89,32 @@ impl<K: Kind> Informer<K> {
     }
 }
 
-fn read<K: Kind>(raw: Raw) -> Result<Object<K>, ApiError> {
-    Object::read(raw).map_err(ApiError::internal)
-}
+impl<K: Kind> Sink for Informer<K> {
+    type Item = Object<K>;
 
-fn number(version: &str) -> u64 {
-    version.parse().unwrap_or(0)
+    fn read(&self, raw: Raw) -> Result<Object<K>, ApiError> {
+        Object::read(raw).map_err(ApiError::internal)
+    }
+
+    fn put(&self, item: Object<K>) {
+        self.tell(&self.cache.put(item));
+    }
+
+    fn remove(&self, key: &Key) {
+        self.tell(&self.cache.remove(key));
+    }
+
+    fn version_of(&self, key: &Key) -> Option<String> {
+        self.cache.version_of(key)
+    }
+
+    fn others(&self, seen: &BTreeSet<Key>) -> Vec<Key> {
+        self.cache.others(seen)
+    }
+
+    fn advance(&self, version: u64, synced: bool) {
+        self.cache.advance(version, synced);
+    }
 }
 
 /// The caches of a process: one per kind, shared by all its loops. Which there are is settled before they start.

@@ -9,19 +9,23 @@
 mod cache;
 mod client;
 mod controller;
+mod discovery;
 mod executor;
 mod informer;
 mod manager;
 mod plan;
 mod queue;
+mod reflector;
 mod transport;
 
 pub use cache::{Cache, Change, Progress};
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
 pub use controller::{Context, Controller, Request, controller_key};
+pub use discovery::Discovered;
 pub use executor::Tell;
 pub use informer::{Caches, split_key};
 pub use manager::{Identity, Manager};
 pub use plan::{Announce, Note, Plan, Write};
 pub use queue::{Bucket, Claim, Limits, Queue};
+pub use reflector::{Item, Sink, reflect};
 pub use transport::{Event, Events, Transport};

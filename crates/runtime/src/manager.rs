@@ -148,6 +148,10 @@ impl Manager {
                     }
                 });
             }
+            for source in &this.controller.sources {
+                let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
+                tasks.spawn_until_stopped("source", source(this.context.clone(), this.queue.clone(), ambient));
+            }
             let (this, random) = (this.clone(), self.ambient.random.fork());
             tasks.spawn_until_stopped("resync", async move {
                 loop {

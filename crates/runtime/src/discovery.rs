@@ -1,0 +1,62 @@
+//! Which resources the API has: for loops that treat all of them alike.
+
+use crate::client::Client;
+use http::Method;
+use kinds::Id;
+use object::{ApiError, Value, View};
+use std::borrow::Cow;
+
+/// A resource, in the version that its group prefers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    pub id: Id,
+    pub verbs: Vec<String>,
+}
+
+impl Discovered {
+    pub fn can(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|candidate| candidate == verb)
+    }
+}
+
+const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+impl Client {
+    /// Every resource, each once: in the first version of its group that has it.
+    pub async fn discover(&self) -> Result<Vec<Discovered>, ApiError> {
+        let mut found: Vec<Discovered> = Vec::new();
+        for path in ["/api", "/apis"] {
+            let raw = self.call_accepting(Method::GET, path, ACCEPT).await?;
+            let groups = object::json::parse(&raw.json).map_err(ApiError::internal)?;
+            for group in groups.items("items") {
+                let name = group.at("metadata").text("name");
+                for version in group.items("versions") {
+                    for resource in version.items("resources") {
+                        let discovered = discovered(name, version.text("version"), resource);
+                        let same = |other: &Discovered| {
+                            other.id.group() == discovered.id.group() && other.id.plural == discovered.id.plural
+                        };
+                        if !found.iter().any(same) {
+                            found.push(discovered);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn discovered(group: &str, version: &str, resource: &Value) -> Discovered {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let owned = |text: &str| Cow::Owned(text.to_owned());
+    Discovered {
+        id: Id {
+            api_version: Cow::Owned(api_version),
+            kind: owned(resource.at("responseKind").text("kind")),
+            plural: owned(resource.text("resource")),
+            namespaced: resource.text("scope") == "Namespaced",
+        },
+        verbs: resource.items("verbs").iter().filter_map(|verb| Some(verb.as_str()?.to_owned())).collect(),
+    }
+}
