@@ -1,13 +1,13 @@
 //! Wiring: store, registry, API, listener.
 
-use crate::{control_plane, kubeconfig};
+use crate::control_plane::ControlPlane;
+use crate::{in_process, kubeconfig};
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use registry::Registry;
-use runtime::Manager;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Cluster {
     pub api: Api,
-    pub manager: Manager,
+    pub control_plane: ControlPlane,
     /// What is listened on; the port is the real one where the system chose it.
     pub address: SocketAddr,
     pub kubeconfig: PathBuf,
@@ -133,12 +133,13 @@ impl Cluster {
             Nodes::None => 0,
             Nodes::Simulated(count) => count,
         };
-        let manager = control_plane::start(&api, nodes, &ambient);
-        manager.work(&ambient.tasks).await;
+        let clients = in_process::clients(&api);
+        let control_plane = ControlPlane::start(&clients, nodes, &ambient, &api.metrics.registry);
+        control_plane.work(&ambient.tasks).await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
         kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;
         let kubeconfig = options.kubeconfig.clone();
-        Ok(Cluster { api, manager, address, kubeconfig, authority, ambient, store_ambient, store })
+        Ok(Cluster { api, control_plane, address, kubeconfig, authority, ambient, store_ambient, store })
     }
 
     /// Resolves with the cause when the cluster cannot go on.

@@ -1,35 +1,57 @@
 //! The loops of a cluster: which run, and as whom.
 
-use crate::in_process;
-use ambient::Ambient;
-use apiserver::Api;
+use ambient::{Ambient, Tasks};
+use apiserver::User;
+use prometheus::Registry;
 use runtime::{Client, Identity, Manager, Note, Tell};
 use std::sync::Arc;
 
-/// Starts all loops; they work once their caches are filled.
-pub(crate) fn start(api: &Api, nodes: usize, ambient: &Ambient) -> Manager {
-    let reader = user_client(api, "system:kube-controller-manager", "kube-controller-manager");
-    let mut loops: Vec<_> = controllers::ALL.iter().map(|controller| controller()).collect();
-    loops.push(scheduler::controller());
-    if nodes > 0 {
-        let api = api.clone();
-        let as_node = move |name: &str| {
-            let user = apiserver::user(&format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
-            in_process::client(&api, user, "kubelet")
-        };
-        loops.extend(node::simulated::controllers(nodes, Arc::new(as_node), &ambient.clock));
-    }
-    let identity = |name: &'static str| {
-        let client = match name {
-            "default-scheduler" => user_client(api, "system:kube-scheduler", "kube-scheduler"),
-            name => in_process::controller_client(api, name),
-        };
-        let tell: Tell = Arc::new(|note: Note| tracing::info!(reason = note.reason, message = note.message, "event"));
-        Identity { client, tell }
-    };
-    Manager::start(loops, &reader, identity, ambient, &api.metrics.registry)
+/// Gives a user a client; the second argument is what it goes by in managed fields and logs.
+pub type Clients = Arc<dyn Fn(User, &str) -> Client + Send + Sync>;
+
+/// All loops of a cluster, their caches being filled.
+#[derive(Debug)]
+pub struct ControlPlane {
+    pub manager: Manager,
 }
 
-fn user_client(api: &Api, name: &str, agent: &str) -> Client {
-    in_process::client(api, apiserver::user(name, &["system:authenticated"]), agent)
+impl ControlPlane {
+    /// Starts to watch; `nodes` is how many simulated nodes there are.
+    pub fn start(clients: &Clients, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
+        let reader = as_user(clients, "system:kube-controller-manager", "kube-controller-manager");
+        let mut loops: Vec<_> = controllers::ALL.iter().map(|controller| controller()).collect();
+        loops.push(scheduler::controller());
+        if nodes > 0 {
+            let clients = clients.clone();
+            let as_node = move |name: &str| {
+                let user = apiserver::user(&format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
+                clients(user, "kubelet")
+            };
+            loops.extend(node::simulated::controllers(nodes, Arc::new(as_node)));
+        }
+        let identity = |name: &'static str| {
+            let client = match name {
+                "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
+                name => as_controller(clients, name),
+            };
+            let tell: Tell = Arc::new(|note: Note| tracing::info!(note.reason, note.message, "event"));
+            Identity { client, tell }
+        };
+        ControlPlane { manager: Manager::start(loops, &reader, identity, ambient, registry) }
+    }
+
+    /// Lets the loops work, once their caches are filled, until the tasks are stopped.
+    pub async fn work(&self, tasks: &Tasks) {
+        self.manager.work(tasks).await;
+    }
+}
+
+fn as_user(clients: &Clients, name: &str, agent: &str) -> Client {
+    clients(apiserver::user(name, &["system:authenticated"]), agent)
+}
+
+/// As a service account of `kube-system`, with the rights of its role and no others.
+fn as_controller(clients: &Clients, name: &str) -> Client {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
+    clients(apiserver::user(&format!("system:serviceaccount:kube-system:{name}"), &groups), name)
 }

@@ -1,6 +1,7 @@
 //! Clients in the server's own process: no connection, no certificate, no copy of what is watched; and otherwise the
 //! same way as everybody's.
 
+use crate::control_plane::Clients;
 use apiserver::{Api, Body, Live, Peer, Stream, User};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,14 +20,18 @@ struct InProcess {
 
 /// A client as a user; `agent` is what it goes by in managed fields and logs.
 pub fn client(api: &Api, user: User, agent: &str) -> Client {
-    let peer = Peer { user: Some(Arc::new(user)), address: None };
-    Client::new(Arc::new(InProcess { api: api.clone(), peer }), agent)
+    Client::new(transport(api, user), agent)
 }
 
-/// A client as a service account of `kube-system`, as the loops that run there are.
-pub fn controller_client(api: &Api, name: &str) -> Client {
-    let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-    client(api, apiserver::user(&format!("system:serviceaccount:kube-system:{name}"), &groups), name)
+pub fn transport(api: &Api, user: User) -> Arc<dyn Transport> {
+    let peer = Peer { user: Some(Arc::new(user)), address: None };
+    Arc::new(InProcess { api: api.clone(), peer })
+}
+
+/// Clients of an API in this process, for whoever.
+pub fn clients(api: &Api) -> Clients {
+    let api = api.clone();
+    Arc::new(move |user, agent| client(&api, user, agent))
 }
 
 #[async_trait]

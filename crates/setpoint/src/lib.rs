@@ -6,3 +6,4 @@ pub mod in_process;
 mod kubeconfig;
 
 pub use cluster::{Cluster, Nodes, Options, StoreChoice};
+pub use control_plane::{Clients, ControlPlane};

@@ -10,5 +10,6 @@ pub mod https;
 pub mod process;
 pub mod proxy;
 pub mod server;
+pub mod simulation;
 pub mod torture;
 pub mod transcript;

@@ -44,7 +44,8 @@ impl SigningKey {
         SigningKey::from_pkcs8(&der).ok_or_else(|| content("this is no P-256 key"))
     }
 
-    fn from_pkcs8(der: &[u8]) -> Option<Self> {
+    /// A key that was made before.
+    pub fn from_pkcs8(der: &[u8]) -> Option<Self> {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der).ok()?;
         let id = base64url(digest(&SHA256, pair.public_key().as_ref()).as_ref());
         Some(SigningKey { pair, id, verified: Mutex::default() })
@@ -52,9 +53,13 @@ impl SigningKey {
 
     /// A key for one process: whatever it signs is worthless afterwards.
     pub fn ephemeral() -> Self {
+        SigningKey::from_pkcs8(&SigningKey::ephemeral_pkcs8()).expect("a key that was just made can be read")
+    }
+
+    /// The same in a form that can be read again: making one takes a while.
+    pub fn ephemeral_pkcs8() -> Vec<u8> {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
-        let made = made.expect("the generator of the cryptography works");
-        SigningKey::from_pkcs8(made.as_ref()).expect("a key that was just made can be read")
+        made.expect("the generator of the cryptography works").as_ref().to_vec()
     }
 
     /// A token that says this; none if signing fails.

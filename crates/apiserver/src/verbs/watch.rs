@@ -238,13 +238,9 @@ impl Stream {
     async fn wait(&mut self) -> bool {
         let timer = if self.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
         tokio::select! {
-            events = self.watch.next() => match events {
-                Ok(events) => events.iter().filter_map(|event| seen(&self.selection, event)).for_each(|ready| self.pending.push_back(ready)),
-                Err(lost) => {
-                    self.pending.push_back(Ready::Error(gone(&lost)));
-                    self.ended = true;
-                }
-            },
+            // A watch that never runs dry must end in time all the same.
+            biased;
+            _ = self.stopping.stopping() => return false,
             () = tokio::time::sleep_until(timer) => {
                 if self.clock.monotonic() >= self.ends {
                     return false;
@@ -252,7 +248,16 @@ impl Stream {
                 self.next_bookmark = self.clock.monotonic() + BOOKMARK_INTERVAL;
                 self.pending.push_back(Ready::Bookmark { revision: self.watch.progress(), initial_end: false });
             }
-            _ = self.stopping.stopping() => return false,
+            events = self.watch.next() => match events {
+                Ok(events) => {
+                    let seen = events.iter().filter_map(|event| seen(&self.selection, event));
+                    self.pending.extend(seen);
+                }
+                Err(lost) => {
+                    self.pending.push_back(Ready::Error(gone(&lost)));
+                    self.ended = true;
+                }
+            },
         }
         true
     }

@@ -6,7 +6,6 @@
 mod machine;
 mod pod;
 
-use ambient::Clock;
 use kinds::{Key, Lease, Node, Pod};
 use object::{ApiError, json};
 use parking_lot::Mutex;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 pub type AsNode = Arc<dyn Fn(&str) -> Client + Send + Sync>;
 
 /// The loops of `count` nodes.
-pub fn controllers(count: usize, as_node: AsNode, _clock: &Clock) -> Vec<Controller> {
+pub fn controllers(count: usize, as_node: AsNode) -> Vec<Controller> {
     let fleet = Arc::new(Fleet { count, as_node, addresses: Mutex::default() });
     let (for_nodes, for_pods) = (fleet.clone(), fleet);
     let mut nodes = Controller::new("simulated-nodes")

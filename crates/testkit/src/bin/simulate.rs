@@ -1,0 +1,46 @@
+//! Runs seeds of the simulation: `simulate [--seeds N] [--from SEED]`. A seed that fails is printed with what is wrong.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use testkit::simulation;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let (mut seeds, mut from) = (200, 0);
+    while let Some(argument) = arguments.next() {
+        let number = arguments.next().and_then(|text| text.parse::<u64>().ok());
+        match (argument.as_str(), number) {
+            ("--seeds", Some(number)) => seeds = number,
+            ("--from", Some(number)) => from = number,
+            _ => {
+                eprintln!("simulate: expected --seeds N or --from SEED, got {argument}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let (next, failed, done) = (AtomicU64::new(from), AtomicU64::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    if seed >= from + seeds {
+                        return;
+                    }
+                    if let Err(problem) = simulation::run(seed) {
+                        failed.fetch_add(1, Ordering::SeqCst);
+                        eprintln!("seed {seed}: {problem}");
+                    }
+                    let done = done.fetch_add(1, Ordering::SeqCst) + 1;
+                    if done.is_multiple_of(100) {
+                        eprintln!("{done} of {seeds} seeds, {} failed", failed.load(Ordering::SeqCst));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.load(Ordering::SeqCst);
+    eprintln!("{seeds} seeds from {from}, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

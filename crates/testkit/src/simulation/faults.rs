@@ -1,0 +1,185 @@
+//! Faults between loops and the API: what a network, a busy server or a crash does to them.
+
+use ambient::{Clock, Random};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use object::{ApiError, Reason};
+use parking_lot::Mutex;
+use runtime::{Event, Events, Transport};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What may happen, how often, and what did.
+#[derive(Debug)]
+pub struct Faults {
+    active: AtomicBool,
+    random: Random,
+    clock: Clock,
+    /// Drawn for each run, so that some are calm and others wild.
+    rate: f64,
+    /// Loops crash after so many more writes.
+    until_crash: AtomicU64,
+    crash: Notify,
+    is_crashed: AtomicBool,
+    happened: AtomicU64,
+    trace: Mutex<Vec<String>>,
+}
+
+/// The mean number of writes between crashes is about half of this.
+const MAX_WRITES_BETWEEN_CRASHES: u64 = 120;
+const MAX_DELAY: Duration = Duration::from_secs(3);
+
+impl Faults {
+    pub fn new(random: Random, clock: Clock) -> Self {
+        let rate = [0.0, 0.01, 0.05, 0.15][usize::try_from(random.below(4)).unwrap_or(0)];
+        let until_crash = AtomicU64::new(1 + random.below(MAX_WRITES_BETWEEN_CRASHES));
+        Faults {
+            active: AtomicBool::new(false),
+            random,
+            clock,
+            rate,
+            until_crash,
+            crash: Notify::new(),
+            is_crashed: AtomicBool::new(false),
+            happened: AtomicU64::new(0),
+            trace: Mutex::default(),
+        }
+    }
+
+    pub fn start(&self) {
+        self.active.store(true, Ordering::SeqCst);
+    }
+
+    /// No more faults; returns how many there were.
+    pub fn stop(&self) -> u64 {
+        self.active.store(false, Ordering::SeqCst);
+        self.happened.load(Ordering::SeqCst)
+    }
+
+    pub async fn crashed(&self) {
+        while !self.is_crashed.load(Ordering::SeqCst) {
+            self.crash.notified().await;
+        }
+    }
+
+    pub fn forget_crash(&self) {
+        self.is_crashed.store(false, Ordering::SeqCst);
+        self.until_crash.store(1 + self.random.below(MAX_WRITES_BETWEEN_CRASHES), Ordering::SeqCst);
+    }
+
+    pub fn trace(&self) -> Vec<String> {
+        self.trace.lock().clone()
+    }
+
+    fn happens(&self) -> bool {
+        let happens = self.active.load(Ordering::SeqCst) && self.random.chance(self.rate);
+        self.happened.fetch_add(u64::from(happens), Ordering::SeqCst);
+        happens
+    }
+
+    fn delay(&self) -> Duration {
+        Duration::from_millis(self.random.below(u64::try_from(MAX_DELAY.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Whether this write is the last before a crash.
+    fn crashes_now(&self) -> bool {
+        if !self.active.load(Ordering::SeqCst) {
+            return false;
+        }
+        if self.is_crashed.load(Ordering::SeqCst) || self.until_crash.fetch_sub(1, Ordering::SeqCst) <= 1 {
+            self.is_crashed.store(true, Ordering::SeqCst);
+            self.crash.notify_waiters();
+            return true;
+        }
+        false
+    }
+
+    fn note(&self, method: &Method, path: &str, code: u16) {
+        let heartbeat = path.contains("/leases") || path.contains("/nodes/") && path.ends_with("/status");
+        if !heartbeat {
+            self.trace.lock().push(format!("{} {method} {path} {code}", self.clock.wall().0 / 1000));
+        }
+    }
+}
+
+/// A transport on which faults happen.
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn Transport>,
+    faults: Arc<Faults>,
+}
+
+impl Faulty {
+    pub fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>) -> Self {
+        Faulty { inner, faults }
+    }
+}
+
+#[async_trait]
+impl Transport for Faulty {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiError> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        if self.faults.happens() {
+            tokio::time::sleep(self.faults.delay()).await;
+        }
+        if self.faults.happens() {
+            return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
+        }
+        let response = self.inner.send(request).await?;
+        if method == Method::GET {
+            return Ok(response);
+        }
+        self.faults.note(&method, &path, response.status().as_u16());
+        if self.faults.crashes_now() {
+            // Whoever asked is gone before the answer comes.
+            std::future::pending::<()>().await;
+        }
+        if self.faults.happens() {
+            return Err(ApiError::new(Reason::Timeout, "the answer was lost"));
+        }
+        Ok(response)
+    }
+
+    async fn watch(&self, request: Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
+        if self.faults.happens() {
+            return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
+        }
+        let inner = self.inner.watch(request).await?;
+        Ok(Box::new(FaultyEvents { inner, faults: self.faults.clone(), is_cut: false }))
+    }
+}
+
+struct FaultyEvents {
+    inner: Box<dyn Events>,
+    faults: Arc<Faults>,
+    is_cut: bool,
+}
+
+#[async_trait]
+impl Events for FaultyEvents {
+    async fn next(&mut self) -> Option<Result<Vec<Event>, ApiError>> {
+        if self.is_cut {
+            return None;
+        }
+        let mut events = self.inner.next().await?;
+        if self.faults.happens() {
+            // Events of other kinds overtake these meanwhile.
+            tokio::time::sleep(self.faults.delay()).await;
+        }
+        if self.faults.happens() {
+            // Cut between two events: those before have been seen, the others are lost.
+            self.is_cut = true;
+            if let Ok(batch) = &mut events {
+                let kept = self.faults.random.below(batch.len() as u64 + 1);
+                batch.truncate(usize::try_from(kept).unwrap_or(0));
+            }
+            if self.faults.happens() {
+                return Some(Err(ApiError::new(Reason::Expired, "too old resource version: 1 (2)")));
+            }
+        }
+        Some(events)
+    }
+}

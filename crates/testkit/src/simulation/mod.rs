@@ -1,0 +1,89 @@
+//! A whole cluster on one thread, under virtual time, from a seed.
+//!
+//! Users edit at random while faults happen; then the faults stop. From there on one property holds for everything:
+//! what is comes to match what is wanted, and then nothing is written any more. Whatever happened follows from the
+//! seed, so a failure is replayed by its number.
+
+mod faults;
+mod oracle;
+mod users;
+mod world;
+
+pub use faults::Faults;
+pub use world::World;
+
+use std::time::Duration;
+
+/// How long users edit and faults happen.
+const TURMOIL: Duration = Duration::from_secs(120);
+/// How long everything may take to come to rest: back-off after faults included.
+const SETTLING: Duration = Duration::from_secs(900);
+/// How long nothing may be written then.
+const REST: Duration = Duration::from_secs(600);
+
+/// Runs one seed; says what is wrong, if something is.
+pub fn run(seed: u64) -> Result<Report, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(simulate(seed))
+}
+
+/// What a run did: equal for equal seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub edits: usize,
+    pub crashes: usize,
+    pub faults: u64,
+    /// The version of the cluster at the end: as many writes were committed.
+    pub revision: u64,
+}
+
+async fn simulate(seed: u64) -> Result<Report, String> {
+    let mut world = World::start(seed).await;
+    let mut report = Report::default();
+    world.faults.start();
+    let end = world.clock().monotonic() + TURMOIL;
+    while world.clock().monotonic() < end {
+        users::edit(&world).await;
+        report.edits += 1;
+        let pause = Duration::from_millis(world.random.below(8_000));
+        if world.pause(pause).await {
+            report.crashes += 1;
+        }
+    }
+    report.faults = world.faults.stop();
+    world.revive().await;
+    settle(&world).await?;
+    report.revision = world.revision();
+    world.stop().await;
+    Ok(report)
+}
+
+/// Waits until everything is as it should be, and sees to it that it stays so without a single write.
+async fn settle(world: &World) -> Result<(), String> {
+    let deadline = world.clock().monotonic() + SETTLING;
+    let mut problems = vec!["nothing was looked at".to_owned()];
+    while world.clock().monotonic() < deadline {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        problems = oracle::problems(world).await;
+        if problems.is_empty() {
+            break;
+        }
+    }
+    if !problems.is_empty() {
+        return Err(format!("does not come to match what is wanted:\n  {}", problems.join("\n  ")));
+    }
+    // What has just come to match may still be reported.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = world.trace().len();
+    tokio::time::sleep(REST).await;
+    let written = world.trace().split_off(before);
+    if !written.is_empty() {
+        return Err(format!("does not come to rest:\n  {}", written.join("\n  ")));
+    }
+    let problems = oracle::problems(world).await;
+    if problems.is_empty() { Ok(()) } else { Err(format!("does not stay as it should:\n  {}", problems.join("\n  "))) }
+}
