@@ -7,11 +7,13 @@
 //! **Deliberately absent:** expectations. A loop is woken again only when its caches have seen its own writes.
 
 mod client;
+mod leader;
 mod plan;
 mod queue;
 mod transport;
 
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
+pub use leader::{Election, Timing};
 pub use plan::{Announce, Note, Plan, Write};
 pub use queue::{Bucket, Claim, Limits, Queue};
 pub use transport::{Event, Events, Transport};
