@@ -10,10 +10,12 @@ mod client;
 mod leader;
 mod plan;
 mod queue;
+mod recorder;
 mod transport;
 
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
 pub use leader::{Election, Timing};
 pub use plan::{Announce, Note, Plan, Write};
 pub use queue::{Bucket, Claim, Limits, Queue};
+pub use recorder::Recorder;
 pub use transport::{Event, Events, Transport};
