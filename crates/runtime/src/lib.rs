@@ -16,6 +16,8 @@ mod manager;
 mod plan;
 mod queue;
 mod reflector;
+mod leader;
+mod recorder;
 mod transport;
 
 pub use cache::{Cache, Change, Progress};
@@ -28,4 +30,6 @@ pub use manager::{Identity, Manager};
 pub use plan::{Announce, Note, Plan, Write};
 pub use queue::{Bucket, Claim, Limits, Queue};
 pub use reflector::{Item, Sink, reflect};
+pub use leader::{Election, Timing};
+pub use recorder::Recorder;
 pub use transport::{Event, Events, Transport};
