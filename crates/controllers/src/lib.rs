@@ -4,6 +4,9 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod deployment;
+#[cfg(test)]
+mod fixture;
 mod replica_set;
 mod replication_controller;
 mod workload;
@@ -11,4 +14,5 @@ mod workload;
 use runtime::Controller;
 
 /// Every loop there is.
-pub const ALL: &[fn() -> Controller] = &[replica_set::controller, replication_controller::controller];
+pub const ALL: &[fn() -> Controller] =
+    &[deployment::controller, replica_set::controller, replication_controller::controller];

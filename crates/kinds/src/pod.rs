@@ -15,7 +15,7 @@ pub struct Pod {
 
 kind!(Pod, "v1", "pods", namespaced,
     "node" => |pod| Vec::from_iter((!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone())),
-    "orphan" => |pod| Vec::from_iter(pod.metadata.controller().is_none().then(|| pod.metadata.namespace.clone())),
+    "orphan" => |pod| pod.metadata.orphaned(),
     "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
 
 #[derive(Clone, Debug, Default, Deserialize)]
