@@ -73,7 +73,9 @@ fn plan(observed: &Observed, request: &Request) -> Plan {
         refuse(&mut plan, deployment);
         return plan;
     }
-    let sets = claim(&mut plan, deployment, &observed.candidates, |labels| deployment.spec.selector.matches(labels));
+    let sets = claim(&mut plan, deployment, &observed.candidates, |set| {
+        deployment.spec.selector.matches(&set.metadata.labels)
+    });
     if !plan.writes.is_empty() {
         // A set is looked at again once it is, or is no longer, its own: in the version it has then.
         return plan;

@@ -7,12 +7,14 @@
 mod deployment;
 #[cfg(test)]
 mod fixture;
+mod history;
 mod replica_set;
 mod replication_controller;
+mod stateful_set;
 mod workload;
 
 use runtime::Controller;
 
 /// Every loop there is.
 pub const ALL: &[fn() -> Controller] =
-    &[deployment::controller, replica_set::controller, replication_controller::controller];
+    &[deployment::controller, replica_set::controller, replication_controller::controller, stateful_set::controller];

@@ -84,7 +84,7 @@ pub(crate) fn observed<Owner: Kind>(
 pub(crate) fn plan<Owner: Replicated>(observed: &Observed<Owner>, request: &Request) -> Plan {
     let Observed { owner, candidates, related } = observed;
     let mut plan = Plan::default();
-    let claimed = claim(&mut plan, owner, candidates, |labels| owner.selects(labels));
+    let claimed = claim(&mut plan, owner, candidates, |pod| owner.selects(&pod.metadata.labels));
     let active: Vec<_> = claimed.iter().filter(|pod| pod.is_active()).cloned().collect();
     let terminating = claimed.iter().filter(|pod| pod.metadata.is_being_deleted() && !pod.is_finished()).count();
     let wanted = usize::try_from(owner.replicas()).unwrap_or(0);

@@ -6,18 +6,18 @@ use runtime::{Cache, Note, Plan};
 use std::sync::Arc;
 
 /// The objects of an owner, after those that should be its own have been adopted and those that no longer match
-/// released. `selects` is the selector of the owner.
+/// released. `selects` says which match the owner.
 pub(crate) fn claim<K: Kind, Owner: Kind>(
     plan: &mut Plan,
     owner: &Object<Owner>,
     objects: &[Arc<Object<K>>],
-    selects: impl Fn(&Labels) -> bool,
+    selects: impl Fn(&K) -> bool,
 ) -> Vec<Arc<Object<K>>> {
     let owner_meta = owner.meta();
     let mut claimed = Vec::new();
     for object in objects {
         let meta = object.meta();
-        let matches = selects(&meta.labels);
+        let matches = selects(object);
         match meta.controller() {
             Some(reference) if reference.uid != owner_meta.uid => {}
             Some(_) if matches => claimed.push(object.clone()),
@@ -54,6 +54,11 @@ pub(crate) fn owners_of<K: Kind, Owner: Kind>(
     }
     let namespace = owners.in_namespace(&meta.namespace);
     namespace.iter().filter(|owner| selects(owner, &meta.labels)).map(|owner| owner.key()).collect()
+}
+
+/// Whether a pod is not, or no longer, of use: not ready for long enough, or on its way out.
+pub(crate) fn is_unavailable(pod: &Pod, min_ready_seconds: i64, now: Time) -> bool {
+    pod.metadata.is_being_deleted() || !pod.is_available(min_ready_seconds, now)
 }
 
 /// A pod from a template, controlled by its owner. The caller names it.
