@@ -311,7 +311,9 @@ fn prepare(ctx: &Context, new: &mut Value, old: Option<&Value>) {
     if let Some(old) = old
         && ctx.hub.strategy.generation
         && (differs_in_substance(new, old)
-            || ctx.hub.strategy.generation_of_annotations && annotations_differ(new, old))
+            || ctx.hub.strategy.generation_of_annotations
+                && ctx.target.subresource.is_empty()
+                && annotations_differ(new, old))
     {
         let generation = old.at("metadata").int("generation").unwrap_or(0) + 1;
         new.object_or_new("metadata").set("generation", generation);

@@ -4,20 +4,27 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod deployment;
+#[cfg(test)]
+mod fixture;
 mod garbage_collector;
+mod history;
 mod namespace;
 mod replica_set;
 mod replication_controller;
 mod service_account;
+mod stateful_set;
 mod workload;
 
 use runtime::Controller;
 
 /// Every loop there is.
 pub const ALL: &[fn() -> Controller] = &[
+    deployment::controller,
     garbage_collector::controller,
     namespace::controller,
     replica_set::controller,
     replication_controller::controller,
     service_account::controller,
+    stateful_set::controller,
 ];

@@ -40,9 +40,13 @@ pub(crate) trait Replicated: Kind {
     fn selects(&self, labels: &Labels) -> bool;
     fn template(&self) -> &PodTemplate;
     fn status(&self) -> &ReplicaSetStatus;
+    /// Whether its status says how many pods are on their way out.
+    const COUNTS_TERMINATING: bool;
 }
 
 impl Replicated for ReplicaSet {
+    const COUNTS_TERMINATING: bool = true;
+
     fn replicas(&self) -> i32 {
         self.spec.replicas
     }
@@ -84,7 +88,7 @@ pub(crate) fn observed<Owner: Kind>(
 pub(crate) fn plan<Owner: Replicated>(observed: &Observed<Owner>, request: &Request) -> Plan {
     let Observed { owner, candidates, related } = observed;
     let mut plan = Plan::default();
-    let claimed = claim(&mut plan, owner, candidates, |labels| owner.selects(labels));
+    let claimed = claim(&mut plan, owner, candidates, |pod| owner.selects(&pod.metadata.labels));
     let active: Vec<_> = claimed.iter().filter(|pod| pod.is_active()).cloned().collect();
     let terminating = claimed.iter().filter(|pod| pod.metadata.is_being_deleted() && !pod.is_finished()).count();
     let wanted = usize::try_from(owner.replicas()).unwrap_or(0);
@@ -123,7 +127,7 @@ fn status<Owner: Replicated>(
         "fullyLabeledReplicas": some(labeled),
         "readyReplicas": some(count(&Pod::is_ready)),
         "availableReplicas": some(available),
-        "terminatingReplicas": terminating,
+        "terminatingReplicas": Some(terminating).filter(|_| Owner::COUNTS_TERMINATING),
         "observedGeneration": Some(owner.meta().generation).filter(|generation| *generation > 0),
         "conditions": Some(conditions).filter(|conditions| !conditions.is_empty()),
     })

@@ -18,6 +18,8 @@ pub(crate) fn controller() -> Controller {
 }
 
 impl Replicated for ReplicationController {
+    const COUNTS_TERMINATING: bool = false;
+
     fn replicas(&self) -> i32 {
         self.spec.replicas
     }

@@ -5,28 +5,29 @@ use object::{Edit, Value, View, json};
 use runtime::{Cache, Note, Plan};
 use std::sync::Arc;
 
-/// The pods of an owner, after those that should be its own have been adopted and those that no longer match released.
-/// `selects` is the selector of the owner.
-pub(crate) fn claim<Owner: Kind>(
+/// The objects of an owner, after those that should be its own have been adopted and those that no longer match
+/// released. `selects` says which match the owner.
+pub(crate) fn claim<K: Kind, Owner: Kind>(
     plan: &mut Plan,
     owner: &Object<Owner>,
-    pods: &[Arc<Object<Pod>>],
-    selects: impl Fn(&Labels) -> bool,
-) -> Vec<Arc<Object<Pod>>> {
-    let meta = owner.meta();
+    objects: &[Arc<Object<K>>],
+    selects: impl Fn(&K) -> bool,
+) -> Vec<Arc<Object<K>>> {
+    let owner_meta = owner.meta();
     let mut claimed = Vec::new();
-    for pod in pods {
-        let matches = selects(&pod.metadata.labels);
-        match pod.metadata.controller() {
-            Some(reference) if reference.uid != meta.uid => {}
-            Some(_) if matches => claimed.push(pod.clone()),
-            Some(_) if meta.is_being_deleted() => {}
+    for object in objects {
+        let meta = object.meta();
+        let matches = selects(object);
+        match meta.controller() {
+            Some(reference) if reference.uid != owner_meta.uid => {}
+            Some(_) if matches => claimed.push(object.clone()),
+            Some(_) if owner_meta.is_being_deleted() => {}
             Some(_) => {
-                plan.release(pod, owner);
+                plan.release(object, owner);
             }
-            None if matches && !meta.is_being_deleted() && !pod.metadata.is_being_deleted() => {
-                plan.adopt(pod, owner);
-                claimed.push(pod.clone());
+            None if matches && !owner_meta.is_being_deleted() && !meta.is_being_deleted() => {
+                plan.adopt(object, owner);
+                claimed.push(object.clone());
             }
             None => {}
         }
@@ -34,24 +35,30 @@ pub(crate) fn claim<Owner: Kind>(
     claimed
 }
 
-/// The pods that an owner has or could adopt.
-pub(crate) fn candidates(pods: &Cache<Pod>, namespace: &str, uid: &str) -> Vec<Arc<Object<Pod>>> {
-    let mut candidates = pods.owned_by(uid);
-    candidates.extend(pods.by("orphan", namespace));
+/// The objects that an owner has or could adopt.
+pub(crate) fn candidates<K: Kind>(cache: &Cache<K>, namespace: &str, uid: &str) -> Vec<Arc<Object<K>>> {
+    let mut candidates = cache.owned_by(uid);
+    candidates.extend(cache.by("orphan", namespace));
     candidates
 }
 
-/// Whom a pod concerns: its controller, or, if it has none, everyone who might adopt it.
-pub(crate) fn owners_of<Owner: Kind>(
-    pod: &Object<Pod>,
+/// Whom an object concerns: its controller, or, if it has none, everyone who might adopt it.
+pub(crate) fn owners_of<K: Kind, Owner: Kind>(
+    object: &Object<K>,
     owners: &Cache<Owner>,
     selects: impl Fn(&Owner, &Labels) -> bool,
 ) -> Vec<Key> {
-    if pod.metadata.controller().is_some() {
-        return runtime::controller_key::<Owner>(&pod.metadata).into_iter().collect();
+    let meta = object.meta();
+    if meta.controller().is_some() {
+        return runtime::controller_key::<Owner>(meta).into_iter().collect();
     }
-    let namespace = owners.in_namespace(&pod.metadata.namespace);
-    namespace.iter().filter(|owner| selects(owner, &pod.metadata.labels)).map(|owner| owner.key()).collect()
+    let namespace = owners.in_namespace(&meta.namespace);
+    namespace.iter().filter(|owner| selects(owner, &meta.labels)).map(|owner| owner.key()).collect()
+}
+
+/// Whether a pod is not, or no longer, of use: not ready for long enough, or on its way out.
+pub(crate) fn is_unavailable(pod: &Pod, min_ready_seconds: i64, now: Time) -> bool {
+    pod.metadata.is_being_deleted() || !pod.is_available(min_ready_seconds, now)
 }
 
 /// A pod from a template, controlled by its owner. The caller names it.

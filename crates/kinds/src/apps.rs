@@ -12,7 +12,8 @@ pub struct ReplicaSet {
     pub status: ReplicaSetStatus,
 }
 
-kind!(ReplicaSet, "apps/v1", "replicasets", namespaced);
+kind!(ReplicaSet, "apps/v1", "replicasets", namespaced,
+    "orphan" => |object| object.metadata.orphaned());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -206,4 +207,5 @@ pub struct ControllerRevision {
     pub revision: i64,
 }
 
-kind!(ControllerRevision, "apps/v1", "controllerrevisions", namespaced);
+kind!(ControllerRevision, "apps/v1", "controllerrevisions", namespaced,
+    "orphan" => |object| object.metadata.orphaned());

@@ -35,6 +35,11 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
+    /// For indexes: the namespace, if nobody manages this object.
+    pub(crate) fn orphaned(&self) -> Vec<String> {
+        Vec::from_iter(self.controller().is_none().then(|| self.namespace.clone()))
+    }
+
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         self.controller().is_some_and(|owner| owner.uid == uid)
     }

@@ -15,7 +15,7 @@ pub struct Pod {
 
 kind!(Pod, "v1", "pods", namespaced,
     "node" => |pod| vec![pod.spec.node_name.clone()],
-    "orphan" => |pod| Vec::from_iter(pod.metadata.controller().is_none().then(|| pod.metadata.namespace.clone())),
+    "orphan" => |pod| pod.metadata.orphaned(),
     "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -268,13 +268,18 @@ pub struct PodTemplate {
 
 impl<'de> Deserialize<'de> for PodTemplate {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(PodTemplate::from(Value::deserialize(deserializer)?))
+    }
+}
+
+impl From<Value> for PodTemplate {
+    fn from(json: Value) -> Self {
         use object::View;
-        let json = Value::deserialize(deserializer)?;
         let texts = |field: &str| {
             let entries = json.at("metadata").entries(field);
             entries.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned())).collect()
         };
-        Ok(PodTemplate { labels: texts("labels"), annotations: texts("annotations"), json })
+        PodTemplate { labels: texts("labels"), annotations: texts("annotations"), json }
     }
 }
 

@@ -134,11 +134,17 @@ impl Plan {
 
     /// Reports a status, unless that is what is reported already. Fields of the status that are null are left out, as
     /// the server would.
-    pub fn status<K: Kind>(&mut self, observed: &Object<K>, mut status: Value) -> &mut Self {
+    pub fn status<K: Kind>(&mut self, observed: &Object<K>, status: Value) -> &mut Self {
+        self.status_with(observed, observed.json(), status)
+    }
+
+    /// The same in a copy of the object whose metadata are edited: some kinds report a part of their state there.
+    pub fn status_with<K: Kind>(&mut self, observed: &Object<K>, mut object: Value, mut status: Value) -> &mut Self {
         drop_nulls(&mut status);
-        let mut object = observed.json();
-        if *object.at("status") != status && !(object.at("status").is_null() && status == json!({})) {
+        if object.has("status") || status != json!({}) {
             object.set("status", status);
+        }
+        if object != observed.json() {
             self.writes.push(Write::Update { id: K::ID, subresource: "status", object, announce: None });
         }
         self
