@@ -10,6 +10,7 @@ mod fixture;
 mod garbage_collector;
 mod history;
 mod namespace;
+mod node_lifecycle;
 mod replica_set;
 mod replication_controller;
 mod service_account;
@@ -23,6 +24,7 @@ pub const ALL: &[fn() -> Controller] = &[
     deployment::controller,
     garbage_collector::controller,
     namespace::controller,
+    node_lifecycle::controller,
     replica_set::controller,
     replication_controller::controller,
     service_account::controller,

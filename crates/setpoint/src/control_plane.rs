@@ -3,7 +3,7 @@
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use prometheus::Registry;
-use runtime::{Client, Identity, Manager, Note, Tell};
+use runtime::{Client, Identity, Manager, Recorder};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
@@ -34,8 +34,8 @@ impl ControlPlane {
                 "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
                 name => as_controller(clients, name),
             };
-            let tell: Tell = Arc::new(|note: Note| tracing::info!(note.reason, note.message, "event"));
-            Identity { client, tell }
+            let recorder = Recorder::new(client.clone(), name, "", ambient, registry);
+            Identity { client, tell: Arc::new(move |note| recorder.record(note)) }
         };
         ControlPlane { manager: Manager::start(loops, &reader, identity, ambient, registry) }
     }

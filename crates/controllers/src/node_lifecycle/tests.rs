@@ -1,0 +1,80 @@
+use super::*;
+use kinds::Kind;
+use runtime::Write;
+
+const START: Time = Time::from_seconds(1_767_225_600);
+
+fn after(seconds: u64) -> Time {
+    START + Duration::from_secs(seconds)
+}
+
+fn node(name: &str, ready: &str, taints: &Value) -> Object<Node> {
+    Object::of(&json!({
+        "metadata": { "name": name, "uid": name, "resourceVersion": "1" },
+        "spec": { "taints": taints },
+        "status": { "conditions": [{ "type": "Ready", "status": ready, "lastHeartbeatTime": "2026-01-01T00:00:00Z" }] },
+    }))
+}
+
+fn caches(nodes: Vec<Object<Node>>) -> Caches {
+    let mut caches = Caches::default().with::<Node>().with::<Lease>().with::<Pod>();
+    nodes.into_iter().for_each(|node| caches.put(node));
+    caches
+}
+
+fn taint_keys(write: &Write) -> Vec<String> {
+    let Write::Update { object, .. } = write else { panic!("{write:?}") };
+    let taints = object.at("spec").items("taints").iter();
+    taints.map(|taint| format!("{}:{}", taint.text("key"), taint.text("effect"))).collect()
+}
+
+#[test]
+fn taints_follow_the_conditions() {
+    let not_ready = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
+    let ready = taints::plan(&node("a", "True", &not_ready), START);
+    assert_eq!(taint_keys(&ready.writes[0]), [""; 0]);
+    let foreign = json!([{ "key": "dedicated", "value": "x", "effect": "NoSchedule" }]);
+    let unknown = taints::plan(&node("a", "Unknown", &foreign), START);
+    assert_eq!(taint_keys(&unknown.writes[0]), ["dedicated:NoSchedule", "node.kubernetes.io/unreachable:NoSchedule"]);
+    assert!(taints::plan(&node("a", "False", &not_ready), START).is_empty());
+}
+
+#[test]
+fn a_silent_node_becomes_unknown_after_its_grace_and_not_before() {
+    let mut monitor = Monitor::default();
+    let others = || vec![node("b", "True", &json!([])), node("a", "True", &json!([]))];
+    let mut caches = caches(others());
+    assert!(monitor.sweep(&caches, START).writes.is_empty());
+    // One of them goes on renewing its lease.
+    for (seconds, expected) in [(45, 0), (55, 1)] {
+        caches.put(Object::<Lease>::of(&json!({
+            "metadata": { "namespace": LEASES, "name": "b" },
+            "spec": { "renewTime": after(seconds).to_micro_text() },
+        })));
+        let plan = monitor.sweep(&caches, after(seconds));
+        let reports = plan.writes.iter().filter(|write| write.is_report()).count();
+        assert_eq!(reports, expected, "after {seconds} seconds: {:?}", plan.summary());
+    }
+}
+
+#[test]
+fn where_everybody_is_silent_nobody_is_driven_off() {
+    let mut monitor = Monitor::default();
+    let silent = caches(vec![node("a", "Unknown", &json!([])), node("b", "Unknown", &json!([]))]);
+    monitor.sweep(&silent, START);
+    let plan = monitor.sweep(&silent, after(100));
+    let evicting = |write: &Write| matches!(write, Write::Update { id, subresource: "", .. } if *id == Node::ID);
+    assert!(!plan.writes.iter().any(evicting), "{:?}", plan.summary());
+}
+
+#[test]
+fn pods_are_driven_off_one_node_after_the_other() {
+    let mut monitor = Monitor::default();
+    let ready = |name: &str| node(name, "True", &json!([]));
+    let dead = |name: &str| node(name, "Unknown", &json!([]));
+    let some = caches(vec![dead("a"), dead("b"), ready("c"), ready("d"), ready("e"), ready("f")]);
+    let driven = |plan: &Plan| plan.writes.iter().filter(|write| !write.is_report()).count();
+    assert_eq!(driven(&monitor.sweep(&some, START)), 1);
+    assert_eq!(driven(&monitor.sweep(&some, after(5))), 1, "the first is still to be tainted, the second has to wait");
+    assert_eq!(driven(&monitor.sweep(&some, after(10))), 2);
+}
