@@ -84,6 +84,9 @@ pub trait Edit {
     /// A field that is made an empty object if it is none yet.
     fn object_or_new(&mut self, field: &str) -> &mut Value;
 
+    /// Adds an item to a list, which is made if there is none yet.
+    fn push(&mut self, field: &str, item: Value);
+
     /// The items of a list, or none; to be changed.
     fn each(&mut self, field: &str) -> std::slice::IterMut<'_, Value>;
 }
@@ -116,11 +119,18 @@ impl Edit for Value {
         if !self.is_object() {
             *self = Value::Object(Map::new());
         }
-        let value = &mut self[field];
-        if !value.is_object() {
-            *value = Value::Object(Map::new());
+        // Indexing would do both, but it makes a key each time, and mostly the field is there.
+        if !self.at(field).is_object() {
+            self.set(field, Map::new());
         }
-        value
+        self.get_mut(field).expect("the field has been set")
+    }
+
+    fn push(&mut self, field: &str, item: Value) {
+        match self.get_mut(field) {
+            Some(Value::Array(items)) => items.push(item),
+            _ => self.set(field, vec![item]),
+        }
     }
 
     fn each(&mut self, field: &str) -> std::slice::IterMut<'_, Value> {
@@ -153,6 +163,9 @@ mod tests {
         object.set_default("b", 2);
         object.object_or_new("c").set_default("d", "e");
         assert_eq!(object, json!({ "a": 1, "b": 2, "c": { "d": "e" } }));
+        object.object_or_new("c").push("f", json!(1));
+        object.object_or_new("c").push("f", json!(2));
+        assert_eq!(object["c"], json!({ "d": "e", "f": [1, 2] }));
         assert_eq!(object.remove("a"), 1);
         assert_eq!(object.object("b"), None);
         assert_eq!(Value::from(1).each("x").count(), 0);

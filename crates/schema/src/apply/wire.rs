@@ -140,12 +140,22 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 /// The inside of a JSON string.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
-    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-        out.push_str(text);
-        return;
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        let (plain, special) = rest.split_at(at);
+        let (special, behind) = special.split_at(1);
+        out.push_str(plain);
+        match special {
+            "\"" => out.push_str("\\\""),
+            "\\" => out.push_str("\\\\"),
+            control => {
+                let quoted = Value::from(control).to_string();
+                out.push_str(&quoted[1..quoted.len() - 1]);
+            }
+        }
+        rest = behind;
     }
-    let quoted = Value::from(text).to_string();
-    out.push_str(&quoted[1..quoted.len() - 1]);
+    out.push_str(rest);
 }
 
 /// `None` for an element of a kind that is not known.
