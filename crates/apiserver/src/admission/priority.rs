@@ -1,7 +1,8 @@
 //! Priority: the name of a priority class becomes the number that the scheduler compares.
 
-use super::{Operation, Review, mentions};
+use super::{Operation, Review};
 use object::{ApiError, Edit, Value, View};
+use std::sync::Arc;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
@@ -51,10 +52,10 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
 }
 
 /// The class for pods that name none; the lowest, should there be several.
-fn default_class(review: &Review<'_>) -> Option<Value> {
+fn default_class(review: &Review<'_>) -> Option<Arc<Value>> {
     let classes = review.all(CLASSES);
-    let marked = classes.iter().filter(|class| mentions(class, "\"globalDefault\":true")).map(|class| class.decode());
-    marked.filter(|class| class.flag("globalDefault")).min_by_key(|class| class.int("value"))
+    let marked = classes.iter().map(|class| class.shared()).filter(|class| class.flag("globalDefault"));
+    marked.min_by_key(|class| class.int("value"))
 }
 
 fn default_priority(review: &Review<'_>) -> Priority {
@@ -66,7 +67,7 @@ fn default_priority(review: &Review<'_>) -> Priority {
 
 fn named_priority(review: &Review<'_>, name: &str) -> Result<Priority, ApiError> {
     match review.find(&format!("{CLASSES}/{name}")) {
-        Some(class) => Ok(priority_of(&class.decode())),
+        Some(class) => Ok(priority_of(&class.shared())),
         None => Err(review.forbid(&format!("no PriorityClass with name {name} was found"))),
     }
 }

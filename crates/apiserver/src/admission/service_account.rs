@@ -3,11 +3,11 @@
 //! Pods that mirror what a node runs by itself have no account, and nothing that an account would give them.
 
 use super::mirror_pod::is_mirror;
-use super::{Operation, Review, mentions, mirror_pod};
+use super::{Operation, Review, mirror_pod};
 use crate::naming;
 use object::{ApiError, Edit, Value, View, json};
 use registry::Object;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 const DEFAULT: &str = "default";
 const ENFORCE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -55,12 +55,7 @@ pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
         let (namespace, pod) = (review.namespace(), review.name());
         return Err(review.forbid(&format!("no service account specified for pod {namespace}/{pod}")));
     }
-    let account = find(review, name)?;
-    // Hardly any account wants this, and it is not worth reading the account a second time to find out.
-    if !mentions(&account, ENFORCE_SECRETS) {
-        return Ok(());
-    }
-    let account = account.shared();
+    let account = find(review, name)?.shared();
     let enforced = account.at("metadata").at("annotations").text(ENFORCE_SECRETS);
     if !matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
         return Ok(());
@@ -93,28 +88,31 @@ fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         for container in spec.each(list) {
-            let mut mounts = container.items("volumeMounts").to_vec();
-            if !mounts.iter().any(|mount| mount.text("mountPath") == MOUNT_PATH) {
-                mounts.push(json!({ "name": name, "readOnly": true, "mountPath": MOUNT_PATH }));
-                container.set("volumeMounts", mounts);
+            if !container.items("volumeMounts").iter().any(|mount| mount.text("mountPath") == MOUNT_PATH) {
+                container.push("volumeMounts", json!({ "name": name, "readOnly": true, "mountPath": MOUNT_PATH }));
                 mounted = true;
             }
         }
     }
     if mounted && !has_volume {
-        let mut volumes = spec.items("volumes").to_vec();
-        volumes.push(token_volume(&name));
-        spec.set("volumes", volumes);
+        spec.push("volumes", token_volume(&name));
     }
 }
 
-fn token_volume(name: &str) -> Value {
+/// Every volume of a token but for its name; a copy costs a fraction of making it anew.
+static TOKEN_VOLUME: LazyLock<Value> = LazyLock::new(|| {
     let namespace = json!({ "apiVersion": "v1", "fieldPath": "metadata.namespace" });
-    json!({ "name": name, "projected": { "defaultMode": DEFAULT_MODE, "sources": [
+    json!({ "projected": { "defaultMode": DEFAULT_MODE, "sources": [
         { "serviceAccountToken": { "expirationSeconds": TOKEN_SECONDS, "path": "token" } },
         { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
         { "downwardAPI": { "items": [{ "path": "namespace", "fieldRef": namespace }] } },
     ] } })
+});
+
+fn token_volume(name: &str) -> Value {
+    let mut volume = TOKEN_VOLUME.clone();
+    volume.set("name", name);
+    volume
 }
 
 /// A secret that a pod refers to and its account does not, in the words of the refusal.

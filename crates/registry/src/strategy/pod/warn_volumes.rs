@@ -1,6 +1,8 @@
 //! Volumes that no longer work, and files of a volume that lie on top of each other.
 
 use crate::strategy::place::Place;
+use object::View;
+use std::fmt;
 
 /// The field, its name in the message, and the message.
 const DEPRECATED: [(&str, &str, &str); 9] = [
@@ -29,57 +31,78 @@ pub(super) fn validate(volumes: &Place, warnings: &mut Vec<String>) {
         let name = volume.field("name").text();
         for (field, kind, named) in FILES {
             let source = volume.field(field);
-            if !source.is_set() {
-                continue;
-            }
-            let of =
-                if named.is_empty() { kind.to_owned() } else { format!("{kind} {:?}", source.field(named).text()) };
-            let paths = paths(&source, "");
-            warnings.extend(overlaps(&paths).map(|pair| format!("volume {name:?} ({of}): overlapping paths: {pair}")));
+            let files: Vec<File> = paths(&source).map(|path| File { path, of: None }).collect();
+            warnings.extend(overlaps(&files).map(|pair| {
+                let of = Origin { kind, name: (!named.is_empty()).then(|| source.field(named).text()) };
+                format!("volume {name:?} ({of}): overlapping paths: {pair}")
+            }));
         }
-        let projected = volume.field("projected");
-        let mut all = Vec::new();
+        let (projected, mut all) = (volume.field("projected"), Vec::new());
         for source in projected.field("sources").items() {
             if source.is_empty() {
                 warnings.push(format!("volume {name:?} (Projected) has no sources provided"));
             }
             for (field, kind, named) in FILES {
                 let source = source.field(field);
-                if !source.field("items").is_set() {
-                    continue;
-                }
-                let named = if named.is_empty() { "" } else { "name" };
-                let of = match named {
-                    "" => kind.to_owned(),
-                    named => format!("{kind} {:?}", source.field(named).text()),
-                };
-                all.extend(paths(&source, &of));
+                let of = Origin { kind, name: (!named.is_empty()).then(|| source.field("name").text()) };
+                all.extend(paths(&source).map(|path| File { path, of: Some(of) }));
             }
             let token = source.field("serviceAccountToken");
             if token.is_set() {
-                all.push((token.field("path").text().to_owned(), "ServiceAccountToken".to_owned()));
+                let of = Origin { kind: "ServiceAccountToken", name: None };
+                all.push(File { path: token.field("path").text(), of: Some(of) });
             }
         }
         warnings.extend(overlaps(&all).map(|pair| format!("volume {name:?} (Projected): overlapping paths: {pair}")));
     }
 }
 
-/// The paths of a volume's files, each with where it comes from.
-fn paths(source: &Place, of: &str) -> Vec<(String, String)> {
-    let items = source.field("items");
-    items.items().map(|item| (item.field("path").text().trim_end_matches('/').to_owned(), of.to_owned())).collect()
+/// A file in a volume.
+#[derive(Clone, Copy)]
+struct File<'v> {
+    path: &'v str,
+    /// Where it comes from; none where all files of the volume come from one place.
+    of: Option<Origin<'v>>,
+}
+
+#[derive(Clone, Copy)]
+struct Origin<'v> {
+    kind: &'static str,
+    name: Option<&'v str>,
+}
+
+impl fmt::Display for File<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.of {
+            None => write!(f, "{:?}", self.path),
+            Some(of) => write!(f, "{:?} ({of})", self.path),
+        }
+    }
+}
+
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            None => f.write_str(self.kind),
+            Some(name) => write!(f, "{} {name:?}", self.kind),
+        }
+    }
+}
+
+/// The paths of the files of a source.
+fn paths<'v>(source: &Place<'v, '_>) -> impl Iterator<Item = &'v str> {
+    let items = source.field("items").values();
+    items.iter().map(|item| item.text("path").trim_end_matches('/'))
 }
 
 /// Each path that is the same as an earlier one, above it or below it.
-fn overlaps(paths: &[(String, String)]) -> impl Iterator<Item = String> {
-    let shown = |(path, of): &(String, String)| match of.as_str() {
-        "" => format!("{path:?}"),
-        of => format!("{path:?} ({of})"),
+fn overlaps(files: &[File<'_>]) -> impl Iterator<Item = String> {
+    let holds = |one: &str, other: &str| {
+        other.strip_prefix(one).is_some_and(|below| below.is_empty() || below.starts_with('/'))
     };
-    let holds = |one: &str, other: &str| format!("{other}/").starts_with(&format!("{one}/"));
-    paths.iter().enumerate().flat_map(move |(index, path)| {
-        let earlier = paths[..index].iter().filter(|other| !path.0.is_empty() && !other.0.is_empty());
-        let hit = earlier.filter(move |other| holds(&path.0, &other.0) || holds(&other.0, &path.0));
-        hit.map(move |other| format!("{} with {}", shown(path), shown(other))).collect::<Vec<_>>()
+    files.iter().enumerate().flat_map(move |(index, file)| {
+        let earlier = files[..index].iter().filter(|other| !file.path.is_empty() && !other.path.is_empty());
+        let hit = earlier.filter(move |other| holds(file.path, other.path) || holds(other.path, file.path));
+        hit.map(move |other| format!("{file} with {other}"))
     })
 }
