@@ -216,6 +216,7 @@ impl Loop {
                 "error"
             }
         };
+        tracing::trace!(label, "reconciled");
         self.figures.reconciles.with_label_values(&[name, label]).inc();
     }
 

@@ -57,32 +57,43 @@ pub async fn reflect<S: Sink>(client: &Client, id: &Id, sink: &S, random: &Rando
     let mut backoff = MIN_BACKOFF;
     loop {
         match follow(client, id, sink, &mut after).await {
-            Ok(()) => backoff = MIN_BACKOFF,
+            Ok(Followed::Something) => backoff = MIN_BACKOFF,
+            // A server that is stopping ends every watch at once, and would be asked for ever.
+            Ok(Followed::Nothing) => tracing::debug!(resource = %id.plural, "watch ended with nothing"),
             Err(error) => {
                 if matches!(error.reason(), Reason::Expired | Reason::Gone) {
                     after = None;
                 }
                 tracing::debug!(resource = %id.plural, %error, "watch ended");
-                let jitter = random.below(1 + u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX));
-                tokio::time::sleep(backoff + Duration::from_millis(jitter)).await;
-                backoff = (backoff * 2).min(MAX_BACKOFF);
             }
         }
+        let jitter = random.below(1 + u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX));
+        tokio::time::sleep(backoff + Duration::from_millis(jitter)).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
     }
 }
 
+/// Whether a watch brought anything before it ended.
+enum Followed {
+    Something,
+    Nothing,
+}
+
 /// Follows one watch to its end.
-async fn follow<S: Sink>(client: &Client, id: &Id, sink: &S, after: &mut Option<String>) -> Result<(), ApiError> {
+async fn follow<S: Sink>(client: &Client, id: &Id, sink: &S, after: &mut Option<String>) -> Result<Followed, ApiError> {
     let mut events = client.watch(id, "", &ListOptions::default(), after.as_deref()).await?;
+    let mut followed = Followed::Nothing;
     if after.is_none() {
         *after = Some(sync(sink, &mut *events).await?);
+        followed = Followed::Something;
     }
     while let Some(batch) = events.next().await {
         for event in batch? {
             *after = Some(apply(sink, event)?);
+            followed = Followed::Something;
         }
     }
-    Ok(())
+    Ok(followed)
 }
 
 /// Reads the list that a watch starts with, and makes the sink that.

@@ -1,10 +1,13 @@
 //! Runs seeds of the simulation: `simulate [--seeds N] [--from SEED]`. A seed that fails is printed with what is wrong.
+//! With one seed and `SETPOINT_LOG=debug` it also tells what the loops did.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::simulation;
 
 fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::from_env("SETPOINT_LOG");
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args().skip(1);
     let (mut seeds, mut from) = (200, 0);
     while let Some(argument) = arguments.next() {
