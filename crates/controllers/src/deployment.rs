@@ -59,7 +59,7 @@ fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
     let meta = &deployment.metadata;
     let candidates = candidates(&sets, &meta.namespace, &meta.uid);
     let pods = match deployment.spec.strategy.kind.as_str() {
-        "Recreate" => candidates.iter().flat_map(|set| pods.owned_by(&set.metadata.uid)).collect(),
+        "Recreate" => sets.owned_by(&meta.uid).iter().flat_map(|set| pods.owned_by(&set.metadata.uid)).collect(),
         _ => Vec::new(),
     };
     let namesake = sets.named(&meta.namespace, &revision::name(&deployment));

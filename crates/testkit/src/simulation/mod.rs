@@ -21,6 +21,9 @@ const SETTLING: Duration = Duration::from_secs(900);
 /// How long nothing may be written then.
 const REST: Duration = Duration::from_secs(600);
 
+/// So many of the last writes are shown with a failure.
+const RECENT: usize = 40;
+
 /// Runs one seed; says what is wrong, if something is.
 pub fn run(seed: u64) -> Result<Report, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,7 +77,10 @@ async fn settle(world: &World) -> Result<(), String> {
         }
     }
     if !problems.is_empty() {
-        return Err(format!("does not come to match what is wanted:\n  {}", problems.join("\n  ")));
+        let mut trace = world.trace();
+        let recent = trace.split_off(trace.len().saturating_sub(RECENT));
+        let (problems, recent) = (problems.join("\n  "), recent.join("\n  "));
+        return Err(format!("does not come to match what is wanted:\n  {problems}\nwritten last:\n  {recent}"));
     }
     // What has just come to match may still be reported.
     tokio::time::sleep(Duration::from_secs(60)).await;
