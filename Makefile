@@ -2,10 +2,12 @@
 
 SHELL := /bin/bash
 CYCLES ?= 2000
+SEEDS ?= 20000
+FROM ?= 0
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build up test check bench torture clean
+.PHONY: help setup build up test check bench torture simulate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +48,10 @@ bench: ## Run the benchmarks
 torture: ## Kill and recover the store, CYCLES=2000 times
 	@scripts/setup build
 	cargo run --release --package testkit --bin torture -- --cycles $(CYCLES)
+
+simulate: ## Run the control plane under faults from SEEDS=20000 seeds, starting at FROM=0
+	@scripts/setup build
+	cargo run --release --package testkit --bin simulate -- --seeds $(SEEDS) --from $(FROM)
 
 clean: ## Remove what was built
 	cargo clean

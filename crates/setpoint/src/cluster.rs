@@ -135,7 +135,8 @@ impl Cluster {
         };
         let clients = in_process::clients(&api);
         let control_plane = ControlPlane::start(&clients, nodes, &ambient, &api.metrics.registry);
-        control_plane.work(&ambient.tasks).await;
+        control_plane.campaign(identity(&options.data_dir, &ambient)?);
+        control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
         kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;
         let kubeconfig = options.kubeconfig.clone();
@@ -192,6 +193,20 @@ async fn open_store(options: &Options, ambient: &Ambient) -> anyhow::Result<Arc<
             Arc::new(Etcd::connect(ambient, options).await?)
         }
     })
+}
+
+/// What tells this server from others over the same store: made once and kept, so that after a restart it does not
+/// have to wait for the end of its own lease.
+fn identity(data_dir: &Path, ambient: &Ambient) -> anyhow::Result<String> {
+    let path = data_dir.join("identity");
+    let known = std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).unwrap_or_default();
+    if !known.is_empty() {
+        return Ok(known);
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let made = format!("{}_{:016x}", host.trim(), ambient.random.next());
+    std::fs::write(&path, &made).with_context(|| format!("writing {}", path.display()))?;
+    Ok(made)
 }
 
 /// The names clients know the API by.

@@ -3,17 +3,23 @@
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use prometheus::Registry;
-use runtime::{Client, Identity, Manager, Recorder};
+use runtime::{Client, Election, Identity, Manager, Recorder, Timing};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
 pub type Clients = Arc<dyn Fn(User, &str) -> Client + Send + Sync>;
 
 /// All loops of a cluster, their caches being filled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ControlPlane {
-    pub manager: Manager,
+    pub manager: Arc<Manager>,
+    /// As whom it stands for election.
+    candidate: Client,
+    ambient: Ambient,
 }
+
+/// Where the lease of the leader is, and what it is called.
+const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
 
 impl ControlPlane {
     /// Starts to watch; `nodes` is how many simulated nodes there are.
@@ -37,12 +43,35 @@ impl ControlPlane {
             let recorder = Recorder::new(client.clone(), name, "", ambient, registry);
             Identity { client, tell: Arc::new(move |note| recorder.record(note)) }
         };
-        ControlPlane { manager: Manager::start(loops, &reader, identity, ambient, registry) }
+        let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));
+        ControlPlane { manager, candidate: reader, ambient: ambient.clone() }
     }
 
     /// Lets the loops work, once their caches are filled, until the tasks are stopped.
     pub async fn work(&self, tasks: &Tasks) {
         self.manager.work(tasks).await;
+    }
+
+    /// Lets the loops work while no other server's do. `identity` tells this server from the others.
+    pub fn campaign(&self, identity: String) {
+        let election = Election {
+            client: self.candidate.clone(),
+            namespace: LEASE.0.to_owned(),
+            name: LEASE.1.to_owned(),
+            identity,
+            timing: Timing::default(),
+            clock: self.ambient.clock.clone(),
+            random: self.ambient.random.fork(),
+        };
+        let (this, tasks) = (self.clone(), self.ambient.tasks.clone());
+        self.ambient.tasks.spawn("election", async move {
+            election
+                .run(tasks, |term| {
+                    let this = this.clone();
+                    async move { this.work(&term).await }
+                })
+                .await;
+        });
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Report {
     pub faults: u64,
     /// The version of the cluster at the end: as many writes were committed.
     pub revision: u64,
+    /// Every write of every loop, in order, with its time.
+    pub trace: Vec<String>,
 }
 
 async fn simulate(seed: u64) -> Result<Report, String> {
@@ -61,6 +63,7 @@ async fn simulate(seed: u64) -> Result<Report, String> {
     world.revive().await;
     settle(&world).await?;
     report.revision = world.revision();
+    report.trace = world.trace();
     world.stop().await;
     Ok(report)
 }
