@@ -7,6 +7,7 @@
 //! **Deliberately absent:** expectations. A loop is woken again only when its caches have seen its own writes.
 
 mod client;
+mod https;
 mod leader;
 mod plan;
 mod queue;
@@ -14,6 +15,7 @@ mod recorder;
 mod transport;
 
 pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
+pub use https::{Access, AccessError, Https};
 pub use leader::{Election, Timing};
 pub use plan::{Announce, Note, Plan, Write};
 pub use queue::{Bucket, Claim, Limits, Queue};
