@@ -11,6 +11,7 @@ mod client;
 mod controller;
 mod discovery;
 mod executor;
+mod https;
 mod informer;
 mod leader;
 mod manager;
@@ -25,6 +26,7 @@ pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagatio
 pub use controller::{Context, Controller, Request, controller_key};
 pub use discovery::Discovered;
 pub use executor::Tell;
+pub use https::{Access, AccessError, Https};
 pub use informer::{Caches, split_key};
 pub use leader::{Election, Timing};
 pub use manager::{Identity, Manager};
