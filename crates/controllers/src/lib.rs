@@ -4,6 +4,7 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod daemon_set;
 mod deployment;
 #[cfg(test)]
 mod fixture;
@@ -16,5 +17,10 @@ mod workload;
 use runtime::Controller;
 
 /// Every loop there is.
-pub const ALL: &[fn() -> Controller] =
-    &[deployment::controller, replica_set::controller, replication_controller::controller, stateful_set::controller];
+pub const ALL: &[fn() -> Controller] = &[
+    daemon_set::controller,
+    deployment::controller,
+    replica_set::controller,
+    replication_controller::controller,
+    stateful_set::controller,
+];
