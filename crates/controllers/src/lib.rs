@@ -9,6 +9,7 @@ mod deployment;
 #[cfg(test)]
 mod fixture;
 mod history;
+mod job;
 mod replica_set;
 mod replication_controller;
 mod stateful_set;
@@ -20,6 +21,7 @@ use runtime::Controller;
 pub const ALL: &[fn() -> Controller] = &[
     daemon_set::controller,
     deployment::controller,
+    job::controller,
     replica_set::controller,
     replication_controller::controller,
     stateful_set::controller,
