@@ -192,8 +192,10 @@ fn report(plan: &mut Plan, tally: &Tally, verdict: Option<&Verdict>, now: Time) 
             }
         }
     }
-    if let Some(start) = start {
-        status.set("startTime", start);
+    // What has ended has begun, be it while it was suspended.
+    let begun = start.or((news.is_some() && verdict.is_some()).then_some(now));
+    if let Some(begun) = begun {
+        status.set("startTime", begun);
     }
     if !conditions.list.is_empty() {
         status.set("conditions", conditions.list);
