@@ -4,29 +4,37 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod cron_job;
+mod daemon_set;
 mod deployment;
 #[cfg(test)]
 mod fixture;
 mod garbage_collector;
 mod history;
+mod job;
 mod namespace;
 mod node_lifecycle;
 mod replica_set;
 mod replication_controller;
 mod service_account;
 mod stateful_set;
+mod ttl_after_finished;
 mod workload;
 
 use runtime::Controller;
 
 /// Every loop there is.
 pub const ALL: &[fn() -> Controller] = &[
+    cron_job::controller,
+    daemon_set::controller,
     deployment::controller,
     garbage_collector::controller,
+    job::controller,
     namespace::controller,
     node_lifecycle::controller,
     replica_set::controller,
     replication_controller::controller,
     service_account::controller,
     stateful_set::controller,
+    ttl_after_finished::controller,
 ];

@@ -16,6 +16,7 @@ pub struct Pod {
 kind!(Pod, "v1", "pods", namespaced,
     "node" => |pod| vec![pod.spec.node_name.clone()],
     "orphan" => |pod| pod.metadata.orphaned(),
+    "job" => |pod| pod.tracked_by(),
     "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -215,7 +216,17 @@ pub struct Terminated {
     pub finished_at: Option<Time>,
 }
 
+/// Keeps a pod of a job until it has been counted.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 impl Pod {
+    /// For an index: the job that has yet to count it, as `namespace/name`.
+    fn tracked_by(&self) -> Vec<String> {
+        let meta = &self.metadata;
+        let job = meta.controller().filter(|owner| owner.kind == "Job" && meta.has_finalizer(JOB_TRACKING));
+        job.iter().map(|job| format!("{}/{}", meta.namespace, job.name)).collect()
+    }
+
     /// The condition of a type, if it is there.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         condition(&self.status.conditions, kind)

@@ -1,7 +1,11 @@
-//! When a cron job runs: `*/5 9-17 * * mon-fri`, `@hourly`, `@every 90s`. Reading only; the clock is the caller's.
+//! When a cron job runs: `*/5 9-17 * * mon-fri`, `@hourly`, `@every 90s`. The clock is the caller's.
 //!
 //! Five fields, as sets of the numbers they allow. The day of the month and the day of the week are joined by "or",
 //! unless one of them is a star: `0 0 13 * fri` is every thirteenth and every Friday.
+
+mod next;
+
+pub use next::Zone;
 
 /// The numbers a field allows, and whether it was a star, which says more than allowing all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

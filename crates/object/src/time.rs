@@ -28,8 +28,7 @@ pub fn format_http(seconds: i64) -> Option<String> {
 
 /// Whether there is a time zone of this name in the tables that are part of the program.
 pub fn is_zone(name: &str) -> bool {
-    // The tables do not care about case; Kubernetes does.
-    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
+    crate::cron::Zone::named(name).is_some()
 }
 
 #[cfg(test)]
