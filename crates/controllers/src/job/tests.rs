@@ -393,3 +393,28 @@ fn what_others_manage_is_left_to_them() {
     run.settle();
     assert!(run.world.names::<Pod>().is_empty() && run.status().is_null());
 }
+
+#[test]
+fn a_crash_after_any_write_neither_loses_nor_repeats_a_count() {
+    for indexed in [false, true] {
+        let edit = |spec: &mut Value| spec["completionMode"] = json!(if indexed { "Indexed" } else { "NonIndexed" });
+        for crash in 0..30 {
+            let mut run = Run::new(edit);
+            run.world.crash_after = Some(crash);
+            run.settle();
+            let name = run.running()[0].0.clone();
+            run.end(&name, "Failed", 1);
+            run.settle();
+            run.pass(10);
+            while run.reason("Complete").is_empty() {
+                run.settle();
+                assert!(run.running().len() <= 2, "{crash}");
+                run.end_all("Succeeded");
+                run.settle();
+            }
+            let status = run.status();
+            assert_eq!((&status["succeeded"], &status["failed"]), (&json!(3), &json!(1)), "{crash} {indexed}");
+            assert_eq!(run.world.names::<Pod>().len(), 4, "{crash} {indexed}");
+        }
+    }
+}
