@@ -227,6 +227,21 @@ fn a_suspended_job_runs_nothing_and_starts_anew_when_it_is_resumed() {
 }
 
 #[test]
+fn pods_that_were_not_wanted_any_more_delay_nothing() {
+    let mut run = Run::new(|_| {});
+    run.settle();
+    for (name, _) in run.running() {
+        run.world.edit::<Pod>(&name, |pod| pod["metadata"]["finalizers"] = json!([JOB_TRACKING, "node"]));
+    }
+    for suspended in [true, false] {
+        run.update(|spec| spec["suspend"] = json!(suspended));
+        run.settle();
+    }
+    let status = run.status();
+    assert_eq!((&status["active"], &status["terminating"], status.has("failed")), (&json!(2), &json!(2), false));
+}
+
+#[test]
 fn fewer_pods_run_when_fewer_are_wanted_and_that_is_no_failure() {
     let mut run = Run::new(|_| {});
     run.settle();
