@@ -8,6 +8,7 @@ use object::{Value, View, json};
 use registry::Registry;
 use std::sync::Arc;
 
+const JSON: &str = "application/json";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 struct Client(Api);
@@ -213,5 +214,32 @@ async fn mistakes_are_named_in_the_order_of_the_body_and_those_of_a_patch_first(
     ] {
         let (code, warnings, answer) = client.send("PATCH", existing, &[("content-type", media)], patch).await;
         assert_eq!((code, warnings), (200, expected.map(|text| format!("299 - \"{text}\"")).to_vec()), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_reported_with_a_status_is_no_change_of_what_is_wanted() {
+    let client = Client::start().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "main", "image": "web" }] },
+            },
+        },
+    });
+    let (code, mut made) = client.post(path, JSON, &deployment).await;
+    assert_eq!((code, made["metadata"]["generation"].as_i64()), (201, Some(1)), "{made}");
+    let headers = [("content-type", JSON)];
+    for (subresource, generation) in [("/status", 1), ("", 2)] {
+        made["metadata"]["annotations"] = json!({ "a": subresource });
+        let (code, _, written) =
+            client.send("PUT", &format!("{path}/web{subresource}"), &headers, &made.to_string()).await;
+        assert_eq!((code, written["metadata"]["generation"].as_i64()), (200, Some(generation)), "{written}");
+        assert_eq!(written["metadata"]["annotations"]["a"], subresource);
+        made = written;
     }
 }

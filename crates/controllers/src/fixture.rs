@@ -17,6 +17,8 @@ pub(crate) struct World {
     objects: BTreeMap<(String, String), Value>,
     count: u64,
     pub(crate) now: Time,
+    /// After so many writes the rest of a plan is lost, once: as if the program had ended there and begun anew.
+    pub(crate) crash_after: Option<usize>,
     /// What was told, a line each: `Normal Reason message`.
     pub(crate) events: Vec<String>,
     /// What was written, in the words of `kubectl`.
@@ -25,7 +27,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        World { objects: BTreeMap::new(), count: 0, now: NOW, events: Vec::new(), writes: Vec::new() }
+        World {
+            objects: BTreeMap::new(),
+            count: 0,
+            now: NOW,
+            crash_after: None,
+            events: Vec::new(),
+            writes: Vec::new(),
+        }
     }
 
     /// Adds an object of a kind, as a server would store it.
@@ -142,8 +151,12 @@ impl World {
 
     fn apply(&mut self, plan: &Plan) {
         plan.events.iter().for_each(|note| self.tell(note, ""));
-        self.writes.extend(plan.summary());
-        for write in &plan.writes {
+        for (write, summary) in plan.writes.iter().zip(plan.summary()) {
+            if self.crash_after == Some(self.writes.len()) {
+                self.crash_after = None;
+                return;
+            }
+            self.writes.push(summary);
             let name = self.write(write);
             if let Some(note) = write.announce().and_then(|announce| announce.success.as_ref()) {
                 self.tell(note, &name);

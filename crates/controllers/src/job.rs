@@ -102,11 +102,11 @@ fn reconcile(
     let released = tally.note(verdict.as_ref());
     report(plan, &tally, verdict.as_ref(), now);
     released.iter().for_each(|pod| pods::release(plan, pod));
-    let ended = |succeeded: bool| {
-        let test = move |pod: &&Pod| if succeeded { pod.status.phase == "Succeeded" } else { has_failed(job, pod) };
-        pods.iter().map(|pod| &***pod).filter(test)
-    };
-    let wait = failures.wait(job, ended(true), ended(false), now);
+    let succeeded = pods.iter().map(|pod| &***pod).filter(|pod| pod.status.phase == "Succeeded");
+    // Those that were not wanted any more have not failed, however they end.
+    let was_wanted = |pod: &Pod| tally::is_tracked(pod) || !pod.metadata.is_being_deleted();
+    let failed = pods.iter().map(|pod| &***pod).filter(|pod| has_failed(job, pod) && was_wanted(pod));
+    let wait = failures.wait(job, succeeded, failed, now);
     if job.metadata.is_being_deleted() {
         return;
     }

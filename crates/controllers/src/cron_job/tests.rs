@@ -204,3 +204,15 @@ fn jobs_that_others_made_or_took_away_are_noticed() {
     assert!(world.events.contains(&format!("Normal MissingJob Active job went missing: {name}")));
     assert!(!status(&world).has("active"));
 }
+
+#[test]
+fn a_crash_after_any_write_neither_skips_nor_repeats_a_time() {
+    for crash in 0..12 {
+        let mut world = world(|spec| spec["successfulJobsHistoryLimit"] = json!(10));
+        world.crash_after = Some(crash);
+        pass(&mut world, 4, &mut |world| end_all(world, "Complete"));
+        let jobs = ["tick-29453820", "tick-29453880", "tick-29453940", "tick-29454000"];
+        assert_eq!(world.names::<Job>(), jobs, "{crash}");
+        assert_eq!(status(&world)["lastScheduleTime"], "2026-01-01T04:00:00Z", "{crash}");
+    }
+}

@@ -270,3 +270,20 @@ fn a_set_is_woken_by_what_makes_a_difference_to_it() {
         assert_eq!(!concerned(&Change { old, new }, &world.caches()).is_empty(), woken, "{what}");
     }
 }
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_about_the_end() {
+    for surge in [0, 1] {
+        for crash in 0..25 {
+            let mut world = world(&["n1", "n2", "n3"], |spec| {
+                spec["updateStrategy"]["rollingUpdate"] = json!({ "maxUnavailable": 1 - surge, "maxSurge": surge });
+            });
+            world.crash_after = Some(crash);
+            run(&mut world, &|_| {});
+            use_image(&mut world, "v2");
+            run(&mut world, &|_| {});
+            assert_eq!(pods(&world), ["n1 v2", "n2 v2", "n3 v2"], "{crash} {surge}");
+            assert_eq!(world.get::<DaemonSet>("agent")["status"]["updatedNumberScheduled"], 3, "{crash} {surge}");
+        }
+    }
+}

@@ -54,14 +54,18 @@ impl Conditions {
 
     fn json(&self) -> Vec<Value> {
         let json = |condition: &Condition| {
-            json!({
+            let mut json = json!({
                 "type": condition.kind,
                 "status": condition.status,
-                "lastUpdateTime": condition.last_update_time,
-                "lastTransitionTime": condition.last_transition_time,
                 "reason": condition.reason,
                 "message": condition.message,
-            })
+            });
+            let times = [
+                ("lastUpdateTime", condition.last_update_time),
+                ("lastTransitionTime", condition.last_transition_time),
+            ];
+            times.into_iter().for_each(|(field, time)| time.into_iter().for_each(|time| json.set(field, time)));
+            json
         };
         self.list.iter().map(json).collect()
     }

@@ -307,3 +307,20 @@ fn times_of_conditions_stand_still_while_nothing_happens() {
     world.now = Time(world.now.0 + 3_600_000_000);
     assert!(world.step("web", &planned).is_empty());
 }
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_about_the_end() {
+    for crash in 0..40 {
+        let mut world = world(4);
+        world.crash_after = Some(crash);
+        run(&mut world, &|_| {});
+        use_image(&mut world, "v2");
+        run(&mut world, &|_| {});
+        update(&mut world, |spec| spec["replicas"] = json!(2));
+        run(&mut world, &|_| {});
+        assert_eq!(sizes(&world), [0, 2], "{crash}");
+        let deployment = world.get::<Deployment>("web");
+        assert_eq!(deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "2", "{crash}");
+        assert_eq!(condition(&world, "Progressing").1, "NewReplicaSetAvailable", "{crash}");
+    }
+}

@@ -227,6 +227,21 @@ fn a_suspended_job_runs_nothing_and_starts_anew_when_it_is_resumed() {
 }
 
 #[test]
+fn pods_that_were_not_wanted_any_more_delay_nothing() {
+    let mut run = Run::new(|_| {});
+    run.settle();
+    for (name, _) in run.running() {
+        run.world.edit::<Pod>(&name, |pod| pod["metadata"]["finalizers"] = json!([JOB_TRACKING, "node"]));
+    }
+    for suspended in [true, false] {
+        run.update(|spec| spec["suspend"] = json!(suspended));
+        run.settle();
+    }
+    let status = run.status();
+    assert_eq!((&status["active"], &status["terminating"], status.has("failed")), (&json!(2), &json!(2), false));
+}
+
+#[test]
 fn fewer_pods_run_when_fewer_are_wanted_and_that_is_no_failure() {
     let mut run = Run::new(|_| {});
     run.settle();
@@ -392,4 +407,29 @@ fn what_others_manage_is_left_to_them() {
     let mut run = Run::new(|spec| spec["managedBy"] = json!("example.com/queue"));
     run.settle();
     assert!(run.world.names::<Pod>().is_empty() && run.status().is_null());
+}
+
+#[test]
+fn a_crash_after_any_write_neither_loses_nor_repeats_a_count() {
+    for indexed in [false, true] {
+        let edit = |spec: &mut Value| spec["completionMode"] = json!(if indexed { "Indexed" } else { "NonIndexed" });
+        for crash in 0..30 {
+            let mut run = Run::new(edit);
+            run.world.crash_after = Some(crash);
+            run.settle();
+            let name = run.running()[0].0.clone();
+            run.end(&name, "Failed", 1);
+            run.settle();
+            run.pass(10);
+            while run.reason("Complete").is_empty() {
+                run.settle();
+                assert!(run.running().len() <= 2, "{crash}");
+                run.end_all("Succeeded");
+                run.settle();
+            }
+            let status = run.status();
+            assert_eq!((&status["succeeded"], &status["failed"]), (&json!(3), &json!(1)), "{crash} {indexed}");
+            assert_eq!(run.world.names::<Pod>().len(), 4, "{crash} {indexed}");
+        }
+    }
 }

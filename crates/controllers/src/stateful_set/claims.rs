@@ -86,10 +86,22 @@ pub(super) fn keep_owners(
 ) {
     for claim in names(set, ordinal).filter_map(|name| claims.get(&name)) {
         let Some(owners) = owners(set, claim, ordinal, pod) else { continue };
+        if owners.iter().any(|owner| owner.flag("controller") && !is_ours(set, pod, owner.text("uid"))) {
+            let message = format!(
+                "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a manging controller, \
+                 the retention policy is ignored for this claim",
+                claim.metadata.name
+            );
+            plan.event(Note::warning(set, "ConflictingController", message));
+        }
         let mut object = claim.json();
         object.object_or_new("metadata").set("ownerReferences", owners);
         plan.update(claim, object);
     }
+}
+
+fn is_ours(set: &StatefulSet, pod: &Pod, uid: &str) -> bool {
+    uid == set.metadata.uid || uid == pod.metadata.uid
 }
 
 /// The owners that a claim should have, if they are others than it has.
@@ -111,7 +123,7 @@ fn owners(
         owner.is(&StatefulSet::ID) && owner.name == set.metadata.name
             || owner.is(&Pod::ID) && owner.name == pod.metadata.name
     };
-    let ours = |uid: &str| uid == set.metadata.uid || uid == pod.metadata.uid;
+    let ours = |uid: &str| is_ours(set, pod, uid);
     // What belonged to an earlier set or pod of this name is left to whoever deletes it.
     if references.iter().any(|owner| named(owner) && !ours(&owner.uid)) {
         return None;

@@ -18,8 +18,10 @@ pub(super) fn act(plan: &mut Plan, members: &Members, claims: &Claims) {
     if !waits && members.set.spec.update_strategy.kind != "OnDelete" {
         replace(&mut done, members);
     }
-    plan.writes.extend(made.writes);
-    plan.writes.extend(done.writes);
+    for part in [made, done] {
+        plan.writes.extend(part.writes);
+        plan.events.extend(part.events);
+    }
 }
 
 /// Creates members that are missing and repairs those that are there. Returns whether there is one to be waited for

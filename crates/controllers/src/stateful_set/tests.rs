@@ -283,9 +283,11 @@ fn a_claim_that_somebody_else_manages_is_left_to_them() {
     run(&mut world, &good, &|_| {});
     let other = json!({ "apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": true });
     world.edit::<PersistentVolumeClaim>("data-web-0", |claim| {
-        claim["metadata"]["ownerReferences"] = json!([other.clone()]);
+        let ours = claim["metadata"]["ownerReferences"][0].clone();
+        claim["metadata"]["ownerReferences"] = json!([other.clone(), ours]);
     });
     run(&mut world, &good, &|_| {});
+    assert!(world.events.iter().any(|event| event.starts_with("Warning ConflictingController ")), "{:?}", world.events);
     assert_eq!(world.get::<PersistentVolumeClaim>("data-web-0")["metadata"]["ownerReferences"], json!([other]));
 }
 
@@ -313,4 +315,19 @@ fn a_set_that_is_being_deleted_creates_nothing() {
         set["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
     });
     assert!(world.step("web", &planned).is_empty());
+}
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_about_the_end() {
+    for crash in 0..40 {
+        let mut world = with_claims(json!({ "whenDeleted": "Delete", "whenScaled": "Retain" }));
+        world.crash_after = Some(crash);
+        run(&mut world, &good, &|_| {});
+        use_image(&mut world, "v2");
+        run(&mut world, &good, &|_| {});
+        assert_eq!(images(&world), ["v2"; 3], "{crash}");
+        assert_eq!(world.names::<PersistentVolumeClaim>().len(), 3, "{crash}");
+        let status = world.get::<StatefulSet>("web").at("status").clone();
+        assert_eq!(status["currentRevision"], status["updateRevision"], "{crash}");
+    }
 }
