@@ -104,10 +104,10 @@ impl Election {
             if !elected {
                 return candidate.release().await;
             }
-            tracing::info!(lease = %candidate.key, identity = candidate.election.identity, "became leader");
+            candidate.tell("became leader");
             let group = tasks.child();
             let ended_in_time = candidate.serve(&tasks, &group, lead(group.clone())).await;
-            tracing::info!(lease = %candidate.key, identity = candidate.election.identity, "stopped leading");
+            candidate.tell("stopped leading");
             if !ended_in_time {
                 // Others may lead by now. There is nothing to be done about it, but to not make it worse.
                 tracing::error!(lease = %candidate.key, "work goes on after the end of its term; waiting for it to end");
@@ -150,6 +150,10 @@ impl Candidate {
         self.election.clock.monotonic()
     }
 
+    fn tell(&self, what: &str) {
+        tracing::info!(lease = %self.key, identity = self.election.identity, "{what}");
+    }
+
     /// For people to read; nothing is computed from it.
     fn wall(&self) -> String {
         Time::from_millis(self.election.clock.wall().0).to_micro_text()
@@ -160,17 +164,16 @@ impl Candidate {
         let timing = self.election.timing.clone();
         loop {
             let mut next = self.now() + self.jittered_retry();
-            match timeout(timing.attempt(), self.attempt(false)).await {
-                Ok(Ok(Outcome::Ours(since))) => {
+            match self.attempt_until(self.now() + timing.attempt(), false).await {
+                Some(Outcome::Ours(since)) => {
                     self.deadline = since + timing.renew_deadline;
                     if self.now() < self.deadline {
                         return;
                     }
                 }
                 // Its end is worth waking for: nobody has to be without a leader for longer.
-                Ok(Ok(Outcome::Theirs { until, .. })) => next = next.min(until),
-                Ok(Err(error)) => tracing::debug!(lease = %self.key, %error, "campaigning"),
-                Err(_) => tracing::debug!(lease = %self.key, "campaigning: no answer"),
+                Some(Outcome::Theirs { until, .. }) => next = next.min(until),
+                None => {}
             }
             sleep_until(next).await;
         }
@@ -223,17 +226,23 @@ impl Candidate {
                 tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
                 return;
             }
-            match timeout_at(self.deadline.min(now + timing.attempt()), self.attempt(true)).await {
-                Ok(Ok(Outcome::Ours(since))) => self.deadline = since + timing.renew_deadline,
-                Ok(Ok(Outcome::Theirs { holder, .. })) => {
+            match self.attempt_until(self.deadline.min(now + timing.attempt()), true).await {
+                Some(Outcome::Ours(since)) => self.deadline = since + timing.renew_deadline,
+                Some(Outcome::Theirs { holder, .. }) => {
                     tracing::warn!(lease = %self.key, holder, "the lease has been taken");
                     self.maybe_ours = false;
                     return;
                 }
-                Ok(Err(error)) => tracing::info!(lease = %self.key, %error, "renewing"),
-                Err(_) => tracing::info!(lease = %self.key, "renewing: no answer"),
+                None => {}
             }
         }
+    }
+
+    /// Tries once; none if that failed or took too long, in which case nobody knows what came of it.
+    async fn attempt_until(&mut self, last: Instant, leading: bool) -> Option<Outcome> {
+        let outcome = timeout_at(last, self.attempt(leading)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(ApiError::new(Reason::Timeout, "no answer")));
+        outcome.inspect_err(|error| tracing::info!(lease = %self.key, leading, %error, "trying to get the lease")).ok()
     }
 
     /// Tries once to take the lease if it is free or this candidate's. One that is `leading` takes it only if nobody
