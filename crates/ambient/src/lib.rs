@@ -9,6 +9,7 @@
 mod clock;
 mod random;
 mod tasks;
+pub mod watch;
 
 pub use clock::{Clock, Timestamp};
 pub use random::Random;

@@ -7,6 +7,7 @@
 use crate::api::Api;
 use crate::identity::AUTHENTICATED;
 use crate::request::{Info, Target};
+use ambient::watch;
 use authz::node::Graph;
 use authz::{Attributes, Granted, Rules, User};
 use http::HeaderMap;
@@ -18,7 +19,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Revision;
-use tokio::sync::watch;
 
 /// What roles are made of, with the tables they are stored in.
 const OF_RULES: [(&str, &str); 4] = [

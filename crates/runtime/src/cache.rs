@@ -2,12 +2,12 @@
 //!
 //! A loop reads from here and nowhere else. What it gets are shared references; nothing is copied or decoded twice.
 
+use ambient::watch;
 use kinds::{Key, Kind, Object};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::watch;
 
 #[derive(Debug)]
 pub struct Cache<K: Kind> {

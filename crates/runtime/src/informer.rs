@@ -6,6 +6,7 @@ use crate::cache::{Cache, Change, Progress};
 use crate::client::Client;
 use crate::reflector::{Sink, reflect};
 use ambient::Ambient;
+use ambient::watch;
 use kinds::{Id, Key, Kind, Object, Raw};
 use object::ApiError;
 use parking_lot::RwLock;
@@ -13,7 +14,6 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 

@@ -2,10 +2,10 @@
 //!
 //! It only says "now": which keys are due is decided by the writer, against the state at that moment.
 
+use ambient::watch;
 use ambient::{Clock, Tasks, Timestamp};
 use std::future::Future;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Wall time may jump, so a deadline far away is looked at again at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);

@@ -11,10 +11,10 @@ use crate::{
     Error, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn, Watch, WatchRequest,
     expiry,
 };
+use ambient::watch;
 use ambient::{Ambient, Tasks, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 #[derive(Debug)]
 pub struct Memory(Arc<Inner>);

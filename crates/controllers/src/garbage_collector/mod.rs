@@ -50,15 +50,15 @@ struct Watched {
     collector: Arc<Collector>,
     id: Id,
     queue: Queue<Key>,
-    synced: tokio::sync::watch::Sender<bool>,
+    synced: ambient::watch::Sender<bool>,
     /// Nothing is collected before every kind has been seen: an owner might be among the rest.
-    ready: tokio::sync::watch::Receiver<bool>,
+    ready: ambient::watch::Receiver<bool>,
 }
 
 impl Collector {
     /// Watches every kind there is; looks again and again whether there are new ones.
     async fn watch(self: Arc<Self>, context: Context, queue: Queue<Key>, ambient: ambient::Ambient) {
-        let ready = tokio::sync::watch::Sender::new(false);
+        let ready = ambient::watch::Sender::new(false);
         loop {
             match context.client.discover().await {
                 Ok(found) => {
@@ -84,8 +84,8 @@ impl Collector {
         client: &Client,
         queue: &Queue<Key>,
         ambient: &ambient::Ambient,
-        ready: &tokio::sync::watch::Sender<bool>,
-    ) -> Vec<tokio::sync::watch::Receiver<bool>> {
+        ready: &ambient::watch::Sender<bool>,
+    ) -> Vec<ambient::watch::Receiver<bool>> {
         let mut started = Vec::new();
         let wanted = found.into_iter().filter(|resource| {
             let ignored = IGNORED.contains(&(resource.id.group(), &resource.id.plural));
@@ -96,7 +96,7 @@ impl Collector {
             if self.kinds.lock().insert(name, id.clone()).is_some() {
                 continue;
             }
-            let synced = tokio::sync::watch::Sender::new(false);
+            let synced = ambient::watch::Sender::new(false);
             started.push(synced.subscribe());
             let part = Watched { collector: self.clone(), id, queue: queue.clone(), synced, ready: ready.subscribe() };
             let (client, random) = (client.clone(), ambient.random.fork());

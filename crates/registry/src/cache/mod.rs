@@ -29,7 +29,7 @@ struct Shared {
     seal: Arc<dyn Seal>,
     state: RwLock<State>,
     /// The revision of the state, for those who wait for one. Sent after the state has changed.
-    revision: tokio::sync::watch::Sender<Revision>,
+    revision: ambient::watch::Sender<Revision>,
 }
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Table {
     objects: OrdMap<Bytes, Arc<Object>>,
     ring: Ring,
     /// Told of every new event.
-    events: tokio::sync::watch::Sender<u64>,
+    events: ambient::watch::Sender<u64>,
 }
 
 /// All objects of one resource at one revision.
@@ -79,7 +79,7 @@ impl Cache {
             store,
             seal,
             state: RwLock::default(),
-            revision: tokio::sync::watch::Sender::new(Revision::ZERO),
+            revision: ambient::watch::Sender::new(Revision::ZERO),
         }));
         let revision = cache.load().await?;
         let following = cache.clone();
@@ -204,7 +204,7 @@ pub enum StartError {
 
 impl Table {
     fn new(revision: Revision) -> Self {
-        Table { objects: OrdMap::new(), ring: Ring::new(revision), events: tokio::sync::watch::Sender::new(0) }
+        Table { objects: OrdMap::new(), ring: Ring::new(revision), events: ambient::watch::Sender::new(0) }
     }
 }
 
@@ -227,7 +227,7 @@ impl Shared {
     }
 
     fn apply(&self, revision: Revision, changes: Vec<Change>) {
-        let mut touched: Vec<tokio::sync::watch::Sender<u64>> = Vec::new();
+        let mut touched: Vec<ambient::watch::Sender<u64>> = Vec::new();
         {
             let mut state = self.state.write();
             let before = state.revision;

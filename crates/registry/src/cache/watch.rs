@@ -15,7 +15,7 @@ pub struct Watch {
     table: Arc<str>,
     /// Everything up to here has been seen.
     after: Revision,
-    events: tokio::sync::watch::Receiver<u64>,
+    events: ambient::watch::Receiver<u64>,
     /// Open while the ring does not reach back to `after`.
     history: Option<store::Watch>,
 }
@@ -60,7 +60,7 @@ impl Watch {
                 }
                 continue;
             }
-            self.events.borrow_and_update();
+            drop(self.events.borrow_and_update());
             match self.read_ring() {
                 Some(events) if !events.is_empty() => return Ok(events),
                 Some(_) => {

@@ -30,6 +30,7 @@ use crate::{
     Error, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn, Watch, WatchRequest,
     expiry,
 };
+use ambient::watch;
 use ambient::{Ambient, Clock, Tasks};
 use checkpoint::Checkpoint;
 use files::{DataDir, open_error};
@@ -41,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use sweep::Sweep;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use watermark::Watermark;
 use writer::{MAX_QUEUED, Request, Writer};
 
@@ -280,7 +281,7 @@ impl Store for Sqlite {
 
     async fn failed(&self) -> Error {
         let mut failure = self.shared.failure.subscribe();
-        match failure.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
+        match failure.wait_for(Option::is_some).await.map(|()| failure.borrow().clone()) {
             Ok(Some(error)) => error,
             _ => std::future::pending().await,
         }

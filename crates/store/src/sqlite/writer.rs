@@ -14,10 +14,11 @@ use crate::data::Commit;
 use crate::head::Head;
 use crate::{Error, Outcome, Result, Revision, Txn, expiry};
 use ambient::Timestamp;
+use ambient::watch;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 /// Requests that may wait for the writer; more wait with their callers.
 pub(super) const MAX_QUEUED: usize = 4096;

@@ -1,25 +1,35 @@
 //! Users, who edit at random: a few names, so that edits meet.
 
 use super::World;
-use kinds::{Deployment, Id, Key, Kind, Pod, ReplicaSet, ReplicationController};
-use object::{Value, json};
-use runtime::{DeleteOptions, PatchType, Propagation, Target};
+use kinds::{
+    CronJob, DaemonSet, Deployment, Id, Job, Key, Kind, Pod, Raw, ReplicaSet, ReplicationController, StatefulSet,
+};
+use object::{ApiError, Value, json};
+use runtime::{DeleteOptions, ListOptions, PatchType, Propagation, Target};
 
 const NAMESPACE: &str = "default";
 
 /// One kind that users edit.
 struct Subject {
     id: Id,
-    /// What a new one looks like.
+    /// What the spec of a new one looks like.
     make: fn(&str, &World) -> Value,
     /// An edit of one that is there.
     change: fn(&World) -> Value,
 }
 
 const SUBJECTS: &[Subject] = &[
-    Subject { id: ReplicaSet::ID, make: replica_set, change: scale },
+    Subject { id: ReplicaSet::ID, make: replicated, change: scale },
     Subject { id: ReplicationController::ID, make: replication_controller, change: scale },
     Subject { id: Deployment::ID, make: deployment, change: scale_or_roll },
+    Subject { id: StatefulSet::ID, make: stateful_set, change: scale_or_roll },
+    Subject { id: DaemonSet::ID, make: daemon_set, change: roll },
+    Subject { id: Job::ID, make: job, change: |world| json!({ "spec": { "parallelism": world.random.below(4) } }) },
+    Subject {
+        id: CronJob::ID,
+        make: cron_job,
+        change: |world| json!({ "spec": { "suspend": world.random.chance(0.5) } }),
+    },
 ];
 
 /// Does one thing to one object.
@@ -35,11 +45,18 @@ pub(super) async fn edit(world: &World) {
     };
     // Whether an edit succeeds does not matter: users make mistakes too.
     let _ = match pick(10) {
-        0..4 => world.admin.create(&subject.id, &(subject.make)(&name, world)).await,
+        0..4 => world.admin.create(&subject.id, &object(subject, &name, world)).await,
         4..8 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(world)).await,
         8 => world.admin.delete(&target, &delete_options(world)).await,
         _ => delete_some_pod(world).await,
     };
+}
+
+fn object(subject: &Subject, name: &str, world: &World) -> Value {
+    json!({
+        "kind": subject.id.kind, "apiVersion": subject.id.api_version,
+        "metadata": { "name": name, "namespace": NAMESPACE }, "spec": (subject.make)(name, world),
+    })
 }
 
 fn delete_options(world: &World) -> DeleteOptions {
@@ -48,10 +65,10 @@ fn delete_options(world: &World) -> DeleteOptions {
     DeleteOptions { propagation: way, ..DeleteOptions::default() }
 }
 
-async fn delete_some_pod(world: &World) -> Result<kinds::Raw, object::ApiError> {
-    let pods = world.admin.list::<Pod>(NAMESPACE, &runtime::ListOptions::default()).await?.items;
+async fn delete_some_pod(world: &World) -> Result<Raw, ApiError> {
+    let pods = world.admin.list::<Pod>(NAMESPACE, &ListOptions::default()).await?.items;
     if pods.is_empty() {
-        return Ok(kinds::Raw::default());
+        return Ok(Raw::default());
     }
     let pod = &pods[usize::try_from(world.random.below(pods.len() as u64)).unwrap_or(0)];
     world.admin.delete(&Target::of(pod), &DeleteOptions::default()).await
@@ -65,36 +82,76 @@ fn template(app: &str) -> Value {
     json!({ "metadata": { "labels": { "app": app } }, "spec": { "containers": [{ "name": "c", "image": "image:1" }] } })
 }
 
-fn replica_set(name: &str, world: &World) -> Value {
+/// A template of pods that end, some of them badly.
+fn ending(world: &World) -> Value {
+    let exit_code = if world.random.chance(0.3) { "1" } else { "0" };
     json!({
-        "kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": { "name": name, "namespace": NAMESPACE },
-        "spec": {
-            "replicas": replicas(world), "selector": { "matchLabels": { "app": name } }, "template": template(name),
-        },
+        "metadata": { "annotations": {
+            "simulated.setpoint.dev/run-seconds": world.random.below(20).to_string(),
+            "simulated.setpoint.dev/exit-code": exit_code,
+        } },
+        "spec": { "restartPolicy": "Never", "containers": [{ "name": "c", "image": "image:1" }] },
     })
+}
+
+fn replicated(name: &str, world: &World) -> Value {
+    json!({ "replicas": replicas(world), "selector": { "matchLabels": { "app": name } }, "template": template(name) })
 }
 
 fn replication_controller(name: &str, world: &World) -> Value {
-    json!({
-        "kind": "ReplicationController", "apiVersion": "v1", "metadata": { "name": name, "namespace": NAMESPACE },
-        "spec": { "replicas": replicas(world), "selector": { "app": name }, "template": template(name) },
-    })
+    json!({ "replicas": replicas(world), "selector": { "app": name }, "template": template(name) })
 }
 
 fn deployment(name: &str, world: &World) -> Value {
-    let strategy = match world.random.below(3) {
+    let mut spec = replicated(name, world);
+    spec["revisionHistoryLimit"] = json!(2);
+    spec["strategy"] = match world.random.below(3) {
         0 => json!({ "type": "Recreate" }),
         _ => json!({
             "type": "RollingUpdate",
             "rollingUpdate": { "maxSurge": world.random.below(3), "maxUnavailable": 1 + world.random.below(2) },
         }),
     };
+    spec
+}
+
+fn stateful_set(name: &str, world: &World) -> Value {
+    let mut spec = replicated(name, world);
+    spec["serviceName"] = json!(name);
+    spec["podManagementPolicy"] = json!(if world.random.chance(0.5) { "Parallel" } else { "OrderedReady" });
+    spec
+}
+
+fn daemon_set(name: &str, world: &World) -> Value {
+    let update = match world.random.below(2) {
+        0 => json!({ "maxSurge": 1, "maxUnavailable": 0 }),
+        _ => json!({ "maxUnavailable": 1 + world.random.below(2) }),
+    };
     json!({
-        "kind": "Deployment", "apiVersion": "apps/v1", "metadata": { "name": name, "namespace": NAMESPACE },
-        "spec": {
-            "replicas": replicas(world), "selector": { "matchLabels": { "app": name } }, "template": template(name),
-            "strategy": strategy, "revisionHistoryLimit": 2,
-        },
+        "selector": { "matchLabels": { "app": name } }, "template": template(name),
+        "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": update },
+    })
+}
+
+fn job(_name: &str, world: &World) -> Value {
+    let mut spec = json!({
+        "parallelism": 1 + world.random.below(3), "completions": 1 + world.random.below(4),
+        "backoffLimit": world.random.below(3), "template": ending(world),
+    });
+    match world.random.below(3) {
+        0 => spec["completionMode"] = json!("Indexed"),
+        1 => spec["ttlSecondsAfterFinished"] = json!(world.random.below(60)),
+        _ => {}
+    }
+    spec
+}
+
+fn cron_job(_name: &str, world: &World) -> Value {
+    let policy = ["Allow", "Forbid", "Replace"][usize::try_from(world.random.below(3)).unwrap_or(0)];
+    // It runs while faults happen, and not again within the time that is watched.
+    json!({
+        "schedule": "* 0 1 1 *", "concurrencyPolicy": policy,
+        "jobTemplate": { "spec": { "backoffLimit": 0, "template": ending(world) } },
     })
 }
 
@@ -102,12 +159,11 @@ fn scale(world: &World) -> Value {
     json!({ "spec": { "replicas": replicas(world) } })
 }
 
+fn roll(world: &World) -> Value {
+    let image = format!("image:{}", world.random.below(4));
+    json!({ "spec": { "template": { "metadata": { "annotations": { "image": image } } } } })
+}
+
 fn scale_or_roll(world: &World) -> Value {
-    match world.random.below(2) {
-        0 => scale(world),
-        _ => {
-            let image = format!("image:{}", world.random.below(4));
-            json!({ "spec": { "template": { "metadata": { "annotations": { "image": image } } } } })
-        }
-    }
+    if world.random.chance(0.5) { scale(world) } else { roll(world) }
 }
