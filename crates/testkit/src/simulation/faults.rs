@@ -107,13 +107,13 @@ impl Faults {
 
 /// A transport on which faults happen.
 #[derive(Debug)]
-pub struct Faulty {
+pub(super) struct Faulty {
     inner: Arc<dyn Transport>,
     faults: Arc<Faults>,
 }
 
 impl Faulty {
-    pub fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>) -> Self {
+    pub(super) fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>) -> Self {
         Faulty { inner, faults }
     }
 }
