@@ -22,11 +22,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a cluster in the foreground.
-    Up(Up),
+    Up {
+        #[command(flatten)]
+        serve: Serve,
+        /// The machines of the cluster: none, or simulated=N, which look like machines and run nothing.
+        #[arg(long, value_name = "NODES", default_value = "none", value_parser = parse_nodes)]
+        nodes: Nodes,
+    },
+    /// Run the control plane alone; several may share one etcd, and one of them works at a time.
+    Server {
+        #[command(flatten)]
+        serve: Serve,
+    },
 }
 
 #[derive(Debug, Args)]
-struct Up {
+struct Serve {
     /// Where data and keys are kept; by default a directory of the user.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -36,9 +47,6 @@ struct Up {
     /// Where to write the administrator's kubeconfig; by default into the data directory.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The machines of the cluster: none, or simulated=N, which look like machines and run nothing.
-    #[arg(long, value_name = "NODES", default_value = "none", value_parser = parse_nodes)]
-    nodes: Nodes,
     /// Where objects are kept: sqlite, memory, or etcd=URL[,URL...].
     #[arg(long, value_name = "STORE", default_value = "sqlite", value_parser = parse_store)]
     store: StoreChoice,
@@ -74,8 +82,11 @@ fn parse_nodes(text: &str) -> Result<Nodes, String> {
 }
 
 fn main() -> ExitCode {
-    let Cli { command: Command::Up(up) } = Cli::parse();
-    match start(up) {
+    let (serve, nodes) = match Cli::parse().command {
+        Command::Up { serve, nodes } => (serve, nodes),
+        Command::Server { serve } => (serve, Nodes::None),
+    };
+    match start(serve, nodes) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line with its causes: whoever reads it wants to know what to do, not where in the program it was.
@@ -85,29 +96,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(up: Up) -> anyhow::Result<()> {
+fn start(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SETPOINT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(run(up))
+    runtime.block_on(run(serve, nodes))
 }
 
-async fn run(up: Up) -> anyhow::Result<()> {
+async fn run(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
     let ambient = Ambient::real();
     let started = ambient.clock.monotonic();
     let clock = ambient.clock.clone();
-    let data_dir = up.data_dir.map_or_else(default_data_dir, Ok)?;
-    let kubeconfig = up.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
+    let data_dir = serve.data_dir.map_or_else(default_data_dir, Ok)?;
+    let kubeconfig = serve.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
     let options = Options {
         data_dir,
-        listen: up.listen,
+        listen: serve.listen,
         kubeconfig,
-        store: up.store,
-        nodes: up.nodes,
-        token_file: up.token_file,
-        audit_log: up.audit_log,
-        audit_policy: up.audit_policy,
+        store: serve.store,
+        nodes,
+        token_file: serve.token_file,
+        audit_log: serve.audit_log,
+        audit_policy: serve.audit_policy,
     };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();

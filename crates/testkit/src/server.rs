@@ -33,6 +33,20 @@ impl Server {
         server
     }
 
+    /// Another over the same store as this one. They have to share their keys.
+    pub async fn start_beside(&self, arguments: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("setpoint-").tempdir().expect("a temporary directory can be made");
+        let (from, to) = (self.dir.path().join("data/pki"), dir.path().join("data/pki"));
+        std::fs::create_dir_all(&to).expect("a directory can be made");
+        for file in std::fs::read_dir(from).expect("the other has keys").flatten() {
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("a key can be copied");
+        }
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let mut server = Server { program: self.program.clone(), arguments, process: None, dir };
+        server.restart().await;
+        server
+    }
+
     /// For tests that need no disk.
     pub async fn in_memory(program: &str) -> Self {
         Self::start(program, &["--store", "memory"]).await
