@@ -25,6 +25,35 @@ parts! {
     everything_comes_to_match_and_to_rest_8: 175..200;
 }
 
+/// A crash after each write of a life of all workloads; `part` of how many `parts`.
+fn crash_after_each(part: u64, parts: u64) {
+    for n in (1..).filter(|n| n % parts == part) {
+        match simulation::crash_after(n) {
+            Ok(true) => {}
+            Ok(false) => {
+                assert!(n > 100, "there were only {n} writes");
+                return;
+            }
+            Err(problem) => panic!("a crash after write {n}: {problem}"),
+        }
+    }
+}
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_1() {
+    crash_after_each(0, 3);
+}
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_2() {
+    crash_after_each(1, 3);
+}
+
+#[test]
+fn a_crash_after_any_write_changes_nothing_3() {
+    crash_after_each(2, 3);
+}
+
 #[test]
 fn a_seed_replays_exactly() {
     for seed in [3, 11] {

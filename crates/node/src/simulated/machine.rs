@@ -13,6 +13,13 @@ const LEASE_SECONDS: i32 = 40;
 const REPORT: Duration = Duration::from_secs(300);
 const PREFIX: &str = "node-";
 
+/// With the value `dead` the node does nothing and says nothing any more.
+const STATE: &str = "simulated.setpoint.dev/state";
+
+pub(super) fn is_dead(node: &Node) -> bool {
+    node.metadata.annotation(STATE) == "dead"
+}
+
 pub(super) fn name(index: usize) -> String {
     format!("{PREFIX}{index}")
 }

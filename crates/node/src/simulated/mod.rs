@@ -37,6 +37,13 @@ pub fn controllers(count: usize, as_node: AsNode) -> Vec<Controller> {
             Some(_) => vec![pod.key()],
             None => vec![],
         })
+        .watches_changes::<Node>(|change, caches| {
+            let was_dead = change.old.as_ref().is_some_and(|node| machine::is_dead(node));
+            match change.new.as_ref().filter(|node| was_dead && !machine::is_dead(node)) {
+                Some(node) => caches.of::<Pod>().by("node", &node.metadata.name).iter().map(|pod| pod.key()).collect(),
+                None => Vec::new(),
+            }
+        })
         .workers(8)
         .plans_with(move |context, request| {
             let fleet = for_pods.clone();
@@ -64,7 +71,11 @@ impl Fleet {
         let name = &request.key.name;
         let Some(index) = machine::index(name).filter(|index| *index < self.count) else { return Ok(Plan::default()) };
         let client = (self.as_node)(name);
-        match context.caches.of::<Node>().get(&request.key) {
+        let node = context.caches.of::<Node>().get(&request.key);
+        if node.as_ref().is_some_and(|node| machine::is_dead(node)) {
+            return Ok(Plan::default());
+        }
+        match node {
             None => {
                 client.create(&<Node as kinds::Kind>::ID, &machine::node(index, request.now)).await?;
             }
@@ -96,6 +107,10 @@ impl Fleet {
         let Some(index) = machine::index(&pod.spec.node_name).filter(|index| *index < self.count) else {
             return Ok(plan);
         };
+        let node = context.caches.of::<Node>().named("", &pod.spec.node_name);
+        if node.is_some_and(|node| machine::is_dead(&node)) {
+            return Ok(plan);
+        }
         let client = (self.as_node)(&pod.spec.node_name);
         let address = self.addresses.lock().get(index, &pod.metadata.uid);
         match pod::step(&pod, &address, &machine::address(index), request.now) {

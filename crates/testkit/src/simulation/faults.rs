@@ -7,6 +7,7 @@ use http::{Method, Request, Response};
 use object::{ApiError, Reason};
 use parking_lot::Mutex;
 use runtime::{Event, Events, Transport};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,12 +19,13 @@ pub struct Faults {
     active: AtomicBool,
     random: Random,
     clock: Clock,
-    /// Drawn for each run, so that some are calm and others wild.
-    rate: f64,
-    /// Loops crash after so many more writes.
+    /// In thousandths; drawn for each run, so that some are calm and others wild.
+    rate: AtomicU64,
+    /// A server crashes after so many more writes of its loops.
     until_crash: AtomicU64,
     crash: Notify,
-    is_crashed: AtomicBool,
+    /// The servers that have crashed and were not started again yet.
+    crashed: Mutex<BTreeSet<usize>>,
     happened: AtomicU64,
     trace: Mutex<Vec<String>>,
 }
@@ -34,16 +36,16 @@ const MAX_DELAY: Duration = Duration::from_secs(3);
 
 impl Faults {
     pub fn new(random: Random, clock: Clock) -> Self {
-        let rate = [0.0, 0.01, 0.05, 0.15][usize::try_from(random.below(4)).unwrap_or(0)];
+        let rate = [1, 10, 50, 150][usize::try_from(random.below(4)).unwrap_or(0)];
         let until_crash = AtomicU64::new(1 + random.below(MAX_WRITES_BETWEEN_CRASHES));
         Faults {
             active: AtomicBool::new(false),
             random,
             clock,
-            rate,
+            rate: AtomicU64::new(rate),
             until_crash,
             crash: Notify::new(),
-            is_crashed: AtomicBool::new(false),
+            crashed: Mutex::default(),
             happened: AtomicU64::new(0),
             trace: Mutex::default(),
         }
@@ -59,15 +61,31 @@ impl Faults {
         self.happened.load(Ordering::SeqCst)
     }
 
-    pub async fn crashed(&self) {
-        while !self.is_crashed.load(Ordering::SeqCst) {
+    /// No faults but one: a crash after exactly so many writes.
+    pub fn only_crash_after(&self, writes: u64) {
+        self.until_crash.store(writes, Ordering::SeqCst);
+        self.rate.store(0, Ordering::SeqCst);
+        self.active.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits for a server to crash, and tells which.
+    pub async fn crashed(&self) -> usize {
+        loop {
+            if let Some(server) = self.crashed.lock().first() {
+                return *server;
+            }
             self.crash.notified().await;
         }
     }
 
-    pub fn forget_crash(&self) {
-        self.is_crashed.store(false, Ordering::SeqCst);
-        self.until_crash.store(1 + self.random.below(MAX_WRITES_BETWEEN_CRASHES), Ordering::SeqCst);
+    /// A server is started again.
+    pub fn forget_crash(&self, server: usize) {
+        self.crashed.lock().remove(&server);
+        let next = match self.rate.load(Ordering::SeqCst) {
+            0 => u64::MAX,
+            _ => 1 + self.random.below(MAX_WRITES_BETWEEN_CRASHES),
+        };
+        self.until_crash.store(next, Ordering::SeqCst);
     }
 
     pub fn trace(&self) -> Vec<String> {
@@ -75,7 +93,7 @@ impl Faults {
     }
 
     fn happens(&self) -> bool {
-        let happens = self.active.load(Ordering::SeqCst) && self.random.chance(self.rate);
+        let happens = self.active.load(Ordering::SeqCst) && self.random.below(1000) < self.rate.load(Ordering::SeqCst);
         self.happened.fetch_add(u64::from(happens), Ordering::SeqCst);
         happens
     }
@@ -84,17 +102,19 @@ impl Faults {
         Duration::from_millis(self.random.below(u64::try_from(MAX_DELAY.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether this write is the last before a crash.
-    fn crashes_now(&self) -> bool {
-        if !self.active.load(Ordering::SeqCst) {
+    /// Whether this write is the last of a server before it crashes.
+    fn crashes_now(&self, server: usize) -> bool {
+        if !self.active.load(Ordering::SeqCst) || self.until_crash.fetch_sub(1, Ordering::SeqCst) > 1 {
             return false;
         }
-        if self.is_crashed.load(Ordering::SeqCst) || self.until_crash.fetch_sub(1, Ordering::SeqCst) <= 1 {
-            self.is_crashed.store(true, Ordering::SeqCst);
-            self.crash.notify_waiters();
-            return true;
-        }
-        false
+        self.until_crash.store(u64::MAX, Ordering::SeqCst);
+        self.crashed.lock().insert(server);
+        self.crash.notify_waiters();
+        true
+    }
+
+    fn is_crashed(&self, server: usize) -> bool {
+        self.crashed.lock().contains(&server)
     }
 
     fn note(&self, method: &Method, path: &str, code: u16) {
@@ -110,11 +130,13 @@ impl Faults {
 pub(super) struct Faulty {
     inner: Arc<dyn Transport>,
     faults: Arc<Faults>,
+    /// Which server the loop runs in.
+    server: usize,
 }
 
 impl Faulty {
-    pub(super) fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>) -> Self {
-        Faulty { inner, faults }
+    pub(super) fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>, server: usize) -> Self {
+        Faulty { inner, faults, server }
     }
 }
 
@@ -128,12 +150,15 @@ impl Transport for Faulty {
         if self.faults.happens() {
             return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
         }
+        if self.faults.is_crashed(self.server) {
+            std::future::pending::<()>().await;
+        }
         let response = self.inner.send(request).await?;
         if method == Method::GET {
             return Ok(response);
         }
         self.faults.note(&method, &path, response.status().as_u16());
-        if self.faults.crashes_now() {
+        if self.faults.crashes_now(self.server) {
             // Whoever asked is gone before the answer comes.
             std::future::pending::<()>().await;
         }

@@ -26,12 +26,7 @@ const RECENT: usize = 40;
 
 /// Runs one seed; says what is wrong, if something is.
 pub fn run(seed: u64) -> Result<Report, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(simulate(seed))
+    in_virtual_time(simulate(seed))
 }
 
 /// What a run did: equal for equal seeds.
@@ -47,7 +42,9 @@ pub struct Report {
 }
 
 async fn simulate(seed: u64) -> Result<Report, String> {
-    let mut world = World::start(seed).await;
+    // Every other run has two servers that take turns.
+    let servers = 1 + usize::from(seed % 2 == 1);
+    let mut world = World::start(seed, servers).await;
     let mut report = Report::default();
     world.faults.start();
     let end = world.clock().monotonic() + TURMOIL;
@@ -55,17 +52,40 @@ async fn simulate(seed: u64) -> Result<Report, String> {
         users::edit(&world).await;
         report.edits += 1;
         let pause = Duration::from_millis(world.random.below(8_000));
-        if world.pause(pause).await {
-            report.crashes += 1;
-        }
+        report.crashes += world.pause(pause).await;
     }
+    users::calm_down(&world).await;
     report.faults = world.faults.stop();
-    world.revive().await;
+    world.revive_all().await;
     settle(&world).await?;
     report.revision = world.revision();
     report.trace = world.trace();
     world.stop().await;
     Ok(report)
+}
+
+/// Makes one of each workload, changes it, and lets the server crash after the `n`-th write, and never again. Tells
+/// whether there was such a write.
+pub fn crash_after(n: u64) -> Result<bool, String> {
+    in_virtual_time(async move {
+        let mut world = World::start(n, 1).await;
+        world.faults.only_crash_after(n);
+        let mut crashes = 0;
+        for step in 0..users::STEPS {
+            users::step(&world, step).await;
+            crashes += world.pause(Duration::from_secs(30)).await;
+        }
+        crashes += world.pause(Duration::from_secs(60)).await;
+        world.faults.stop();
+        settle(&world).await?;
+        world.stop().await;
+        Ok(crashes > 0)
+    })
+}
+
+fn in_virtual_time<T>(run: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.map_err(|error| error.to_string())?.block_on(run)
 }
 
 /// Waits until everything is as it should be, and sees to it that it stays so without a single write.

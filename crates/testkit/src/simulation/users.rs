@@ -2,7 +2,7 @@
 
 use super::World;
 use kinds::{
-    CronJob, DaemonSet, Deployment, Id, Job, Key, Kind, Pod, Raw, ReplicaSet, ReplicationController, StatefulSet,
+    CronJob, DaemonSet, Deployment, Id, Job, Key, Kind, Node, Pod, Raw, ReplicaSet, ReplicationController, StatefulSet,
 };
 use object::{ApiError, Value, json};
 use runtime::{DeleteOptions, ListOptions, PatchType, Propagation, Target};
@@ -48,8 +48,49 @@ pub(super) async fn edit(world: &World) {
         0..4 => world.admin.create(&subject.id, &object(subject, &name, world)).await,
         4..8 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(world)).await,
         8 => world.admin.delete(&target, &delete_options(world)).await,
+        _ if world.random.chance(0.3) => set_node_dead(world, pick(3), world.random.chance(0.5)).await,
         _ => delete_some_pod(world).await,
     };
+}
+
+/// How many steps a plain life has.
+pub(super) const STEPS: usize = 4;
+
+/// A plain life: one of each kind is made, changed, and, at the end, some are deleted.
+pub(super) async fn step(world: &World, step: usize) {
+    for (number, subject) in SUBJECTS.iter().enumerate() {
+        let name = subject.id.kind.to_lowercase();
+        let target = Target {
+            id: subject.id.clone(),
+            key: Key::new(NAMESPACE, name.as_str()),
+            uid: String::new(),
+            version: String::new(),
+        };
+        let done = match step {
+            0 => world.admin.create(&subject.id, &object(subject, &name, world)).await,
+            1 | 2 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(world)).await,
+            _ if number % 2 == 0 => world.admin.delete(&target, &delete_options(world)).await,
+            _ => continue,
+        };
+        // A cron job or a job may have refused the change: that is a user's mistake too.
+        drop(done);
+    }
+}
+
+/// Whatever users did to machines, they undo.
+pub(super) async fn calm_down(world: &World) {
+    for node in 0..3 {
+        drop(set_node_dead(world, node, false).await);
+    }
+}
+
+/// Lets a simulated node die, or live again.
+async fn set_node_dead(world: &World, node: usize, dead: bool) -> Result<Raw, ApiError> {
+    let target =
+        Target { id: Node::ID, key: Key::cluster(format!("node-{node}")), uid: String::new(), version: String::new() };
+    let state = if dead { json!("dead") } else { Value::Null };
+    let patch = json!({ "metadata": { "annotations": { "simulated.setpoint.dev/state": state } } });
+    world.admin.patch(&target, "", PatchType::Merge, &patch).await
 }
 
 fn object(subject: &Subject, name: &str, world: &World) -> Value {

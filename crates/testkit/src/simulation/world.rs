@@ -3,7 +3,6 @@
 use super::faults::{Faults, Faulty};
 use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
-use parking_lot::Mutex;
 use registry::{Plain, Registry};
 use runtime::Client;
 use setpoint::{Clients, ControlPlane, in_process};
@@ -22,9 +21,14 @@ pub struct World {
     pub random: Random,
     /// As the administrator, whom no fault affects.
     pub admin: Client,
+    servers: Vec<Server>,
+}
+
+/// One of the servers that share the store: its loops work while it leads.
+struct Server {
     clients: Clients,
     /// The tasks of the loops that run now.
-    running: Mutex<Tasks>,
+    running: Tasks,
 }
 
 impl std::fmt::Debug for World {
@@ -37,8 +41,8 @@ impl std::fmt::Debug for World {
 static KEY: LazyLock<Vec<u8>> = LazyLock::new(SigningKey::ephemeral_pkcs8);
 
 impl World {
-    /// A cluster with its loops at work, and no faults yet.
-    pub async fn start(seed: u64) -> Self {
+    /// A cluster of so many servers with their loops at work, and no faults yet.
+    pub async fn start(seed: u64, servers: usize) -> Self {
         let ambient = Ambient::seeded(seed);
         let store = Arc::new(Memory::new(&ambient, Retention::default()));
         let registry = Registry::start(store, Arc::new(Plain), &ambient).await.expect("a store in memory can be read");
@@ -49,17 +53,18 @@ impl World {
         apiserver::bootstrap(&api).await.expect("an empty cluster can be set up");
         let random = ambient.random.fork();
         let faults = Arc::new(Faults::new(ambient.random.fork(), ambient.clock.clone()));
-        let clients = {
-            let (api, faults) = (api.clone(), faults.clone());
-            Arc::new(move |user: User, agent: &str| {
-                let transport = in_process::transport(&api, user);
-                Client::new(Arc::new(Faulty::new(transport, faults.clone())), agent)
-            })
-        };
         let admin = in_process::client(&api, apiserver::user("admin", &["system:masters"]), "user");
-        let running = Mutex::new(ambient.tasks.child());
-        let mut world = World { api, ambient, faults, random, admin, clients, running };
-        world.revive().await;
+        let servers = (0..servers).map(|number| {
+            let (api, faults) = (api.clone(), faults.clone());
+            let clients: Clients = Arc::new(move |user: User, agent: &str| {
+                let transport = in_process::transport(&api, user);
+                Client::new(Arc::new(Faulty::new(transport, faults.clone(), number)), agent)
+            });
+            Server { clients, running: ambient.tasks.child() }
+        });
+        let servers: Vec<_> = servers.collect();
+        let mut world = World { api, ambient, faults, random, admin, servers };
+        world.revive_all().await;
         world
     }
 
@@ -76,26 +81,39 @@ impl World {
         self.faults.trace()
     }
 
-    /// Lets time pass. Loops that crash meanwhile are started again; tells whether any did.
-    pub async fn pause(&mut self, time: Duration) -> bool {
+    /// Lets time pass. Servers that crash meanwhile are started again, perhaps after a while; tells how many did.
+    pub async fn pause(&mut self, time: Duration) -> usize {
         let end = self.clock().monotonic() + time;
-        let mut crashed = false;
-        while tokio::time::timeout_at(end, self.faults.crashed()).await.is_ok() {
-            crashed = true;
-            self.revive().await;
+        let mut crashes = 0;
+        while let Ok(server) = tokio::time::timeout_at(end, self.faults.crashed()).await {
+            crashes += 1;
+            if self.random.chance(0.5) {
+                tokio::time::sleep(Duration::from_secs(self.random.below(30))).await;
+            }
+            self.revive(server).await;
         }
-        crashed
+        crashes
     }
 
-    /// Ends the loops, whatever they are doing, and starts new ones with nothing in their caches.
-    pub async fn revive(&mut self) {
+    pub async fn revive_all(&mut self) {
+        for server in 0..self.servers.len() {
+            self.revive(server).await;
+        }
+    }
+
+    /// Ends the loops of a server, whatever they are doing, and starts new ones with nothing in their caches.
+    async fn revive(&mut self, number: usize) {
+        let is_alone = self.servers.len() == 1;
+        let server = &mut self.servers[number];
         let tasks = self.ambient.tasks.child();
-        let before = std::mem::replace(&mut *self.running.lock(), tasks.clone());
-        before.stop().await;
-        self.faults.forget_crash();
+        std::mem::replace(&mut server.running, tasks.clone()).stop().await;
+        self.faults.forget_crash(number);
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
-        let loops = ControlPlane::start(&self.clients, NODES, &ambient, &prometheus::Registry::new());
-        tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await });
+        let loops = ControlPlane::start(&server.clients, NODES, &ambient, &prometheus::Registry::new());
+        match is_alone {
+            true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),
+            false => loops.campaign(format!("server-{number}")),
+        }
     }
 
     pub async fn stop(self) {
