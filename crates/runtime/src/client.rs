@@ -7,6 +7,7 @@ use kinds::{Id, Key, Kind, Meta, Object, Raw};
 use object::{ApiError, Reason, Value, View, json};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A client with an identity of its own; clones share it.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct Client {
     transport: Arc<dyn Transport>,
     /// What it goes by in managed fields and logs.
     agent: Arc<str>,
+    /// How often something was read.
+    reads: Arc<AtomicU64>,
 }
 
 /// Which object, and in which state: what writes are conditional on.
@@ -103,11 +106,16 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, agent: &str) -> Self {
-        Client { transport, agent: agent.into() }
+        Client { transport, agent: agent.into(), reads: Arc::default() }
     }
 
     pub fn agent(&self) -> &str {
         &self.agent
+    }
+
+    /// How often this client and its clones have read from the API; watches do not count.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// The object; none if there is none of that name.
@@ -276,6 +284,7 @@ impl Client {
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Raw, ApiError> {
+        self.reads.fetch_add(u64::from(request.method() == Method::GET), Ordering::Relaxed);
         let response = self.transport.send(request).await?;
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {

@@ -168,6 +168,11 @@ impl Manager {
         self.caches.all().iter().map(|informer| informer.reads()).sum()
     }
 
+    /// How often the loops have asked the API for something.
+    pub fn api_reads(&self) -> u64 {
+        self.loops.iter().map(|this| this.executor.client.reads()).sum()
+    }
+
     /// Whether no key waits for work.
     pub fn is_idle(&self) -> bool {
         self.loops.iter().all(|this| this.queue.is_empty())

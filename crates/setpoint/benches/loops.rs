@@ -1,0 +1,150 @@
+//! The loops: how fast garbage goes, and what a cluster costs that is at rest.
+//!
+//! A real cluster in this process on SQLite with fsync; the clients are in process too, as the loops' own are. Each
+//! figure stands beside its bound, as the others' do.
+
+use ambient::Ambient;
+use kinds::{ConfigMap, Kind, Namespace, Pod, ReplicaSet, Secret, Service, ServiceAccount};
+use object::{Value, json};
+use runtime::{Client, DeleteOptions, ListOptions, Propagation, Target};
+use setpoint::{Cluster, Options, StoreChoice, in_process};
+use std::time::{Duration, Instant};
+
+const OWNED: usize = 10_000;
+const MIXED: usize = 5_000;
+const PODS: usize = 50_000;
+/// How long a cluster at rest is watched.
+const REST: Duration = Duration::from_secs(30);
+/// So many requests are on their way at once.
+const AT_ONCE: usize = 64;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be made");
+    runtime.block_on(run());
+}
+
+async fn run() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let options = Options::new(dir.path().to_owned(), StoreChoice::Sqlite);
+    let cluster = Cluster::start(&options, Ambient::real(), |_| {}).await.expect("a cluster starts");
+    let admin = in_process::client(&cluster.api, apiserver::user("admin", &["system:masters"]), "bench");
+    cascade(&admin).await;
+    namespace(&admin).await;
+    at_rest(&cluster, &admin).await;
+    cluster.stop().await;
+}
+
+fn show(what: &str, value: f64, unit: &str, bound: f64, more_is_better: bool) {
+    let reached = if more_is_better { value >= bound } else { value <= bound };
+    let verdict = if reached { "reached" } else { "MISSED" };
+    println!("{what:<60} {value:>10.2} {unit:<8} bound {bound:>8.2}  {verdict}");
+}
+
+async fn create_all(admin: &Client, objects: Vec<(kinds::Id, Value)>) {
+    for chunk in objects.chunks(AT_ONCE) {
+        let creations = chunk.iter().map(|(id, object)| admin.create(id, object));
+        for created in futures::future::join_all(creations).await {
+            created.expect("an object can be created");
+        }
+    }
+}
+
+/// Waits until nothing of a kind is left in a namespace.
+async fn until_gone<K: Kind>(admin: &Client, namespace: &str, options: &ListOptions) {
+    loop {
+        let first = ListOptions { limit: 1, ..options.clone() };
+        if admin.page(&K::ID, namespace, &first, "").await.expect("the server answers").items.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn cascade(admin: &Client) {
+    let owner = json!({ "metadata": { "name": "owner", "namespace": "default" } });
+    let raw = admin.create(&ConfigMap::ID, &owner).await.expect("an owner can be created");
+    let owner = kinds::Object::<ConfigMap>::read(raw).expect("it can be read");
+    let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid });
+    let owned = (0..OWNED).map(|number| {
+        let metadata = json!({
+            "name": format!("owned-{number}"), "namespace": "default", "labels": { "owned": "" },
+            "ownerReferences": [reference],
+        });
+        (ConfigMap::ID, json!({ "metadata": metadata }))
+    });
+    create_all(admin, owned.collect()).await;
+    let started = Instant::now();
+    let options = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
+    admin.delete(&Target::of(&owner), &options).await.expect("the owner can be deleted");
+    let selected = ListOptions { label_selector: "owned".to_owned(), ..ListOptions::default() };
+    until_gone::<ConfigMap>(admin, "default", &selected).await;
+    show("10,000 owned objects deleted in cascade", started.elapsed().as_secs_f64(), "s", 2.0, false);
+}
+
+async fn namespace(admin: &Client) {
+    let made = json!({ "metadata": { "name": "mixed" } });
+    let raw = admin.create(&Namespace::ID, &made).await.expect("a namespace can be created");
+    let namespace = kinds::Object::<Namespace>::read(raw).expect("it can be read");
+    let objects = (0..MIXED).map(|number| {
+        let metadata = json!({ "name": format!("x-{number}"), "namespace": "mixed" });
+        match number % 4 {
+            0 => (ConfigMap::ID, json!({ "metadata": metadata, "data": { "a": "b" } })),
+            1 => (Secret::ID, json!({ "metadata": metadata })),
+            2 => (ServiceAccount::ID, json!({ "metadata": metadata })),
+            _ => (Service::ID, json!({ "metadata": metadata, "spec": { "ports": [{ "port": 80 }] } })),
+        }
+    });
+    create_all(admin, objects.collect()).await;
+    let started = Instant::now();
+    admin.delete(&Target::of(&namespace), &DeleteOptions::default()).await.expect("a namespace can be deleted");
+    let key = namespace.key();
+    while admin.get::<Namespace>(&key).await.expect("the server answers").is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    show("a namespace of 5,000 mixed objects gone", started.elapsed().as_secs_f64(), "s", 2.0, false);
+}
+
+async fn at_rest(cluster: &Cluster, admin: &Client) {
+    const SETS: usize = 50;
+    for number in 0..SETS {
+        let name = format!("set-{number}");
+        let set = json!({
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": {
+                "replicas": PODS / SETS, "selector": { "matchLabels": { "app": name } },
+                "template": {
+                    "metadata": { "labels": { "app": name } },
+                    "spec": { "containers": [{ "name": "c", "image": "image" }] },
+                },
+            },
+        });
+        admin.create(&ReplicaSet::ID, &set).await.expect("a set can be created");
+    }
+    let started = Instant::now();
+    let caches = &cluster.control_plane.manager.caches;
+    while caches.of::<Pod>().len() < PODS {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!("{PODS} pods made by their sets in {:.1} s", started.elapsed().as_secs_f64());
+    while !cluster.control_plane.manager.is_idle() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let manager = &cluster.control_plane.manager;
+    let cpu = cpu_seconds();
+    tokio::time::sleep(REST).await;
+    let share = (cpu_seconds() - cpu) / REST.as_secs_f64() * 100.0;
+    show("50,000 pods at rest: CPU of the whole process", share, "% core", 1.0, false);
+    let (asked, read) = (manager.api_reads() as f64, manager.cache_reads() as f64);
+    show("reads from cache of all reads by loops", read / (read + asked) * 100.0, "%", 99.0, true);
+}
+
+/// What this process has used, in user and system mode.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
