@@ -5,6 +5,9 @@
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
 mod deployment;
+mod endpoint_slice;
+mod endpoint_slice_mirroring;
+mod endpoints;
 #[cfg(test)]
 mod fixture;
 mod garbage_collector;
@@ -22,6 +25,9 @@ use runtime::Controller;
 /// Every loop there is.
 pub const ALL: &[fn() -> Controller] = &[
     deployment::controller,
+    endpoint_slice::controller,
+    endpoint_slice_mirroring::controller,
+    endpoints::controller,
     garbage_collector::controller,
     namespace::controller,
     node_lifecycle::controller,
