@@ -5,6 +5,7 @@
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
 mod deployment;
+mod disruption;
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
 mod endpoints;
@@ -14,6 +15,7 @@ mod garbage_collector;
 mod history;
 mod namespace;
 mod node_lifecycle;
+mod pod_condition;
 mod replica_set;
 mod replication_controller;
 mod service_account;
@@ -25,6 +27,7 @@ use runtime::Controller;
 /// Every loop there is.
 pub const ALL: &[fn() -> Controller] = &[
     deployment::controller,
+    disruption::controller,
     endpoint_slice::controller,
     endpoint_slice_mirroring::controller,
     endpoints::controller,
