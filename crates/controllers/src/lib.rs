@@ -20,6 +20,7 @@ mod replica_set;
 mod replication_controller;
 mod service_account;
 mod stateful_set;
+mod taint_eviction;
 mod workload;
 
 use runtime::Controller;
@@ -38,4 +39,5 @@ pub const ALL: &[fn() -> Controller] = &[
     replication_controller::controller,
     service_account::controller,
     stateful_set::controller,
+    taint_eviction::controller,
 ];

@@ -3,7 +3,7 @@
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use prometheus::Registry;
-use runtime::{Client, Identity, Manager, Recorder};
+use runtime::{Client, Controller, Identity, Manager, Recorder};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
@@ -29,12 +29,12 @@ impl ControlPlane {
             };
             loops.extend(node::simulated::controllers(nodes, Arc::new(as_node)));
         }
-        let identity = |name: &'static str| {
-            let client = match name {
+        let identity = |controller: &Controller| {
+            let client = match controller.account {
                 "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
-                name => as_controller(clients, name),
+                account => as_controller(clients, account),
             };
-            let recorder = Recorder::new(client.clone(), name, "", ambient, registry);
+            let recorder = Recorder::new(client.clone(), controller.name, "", ambient, registry);
             Identity { client, tell: Arc::new(move |note| recorder.record(note)) }
         };
         ControlPlane { manager: Manager::start(loops, &reader, identity, ambient, registry) }
