@@ -3,7 +3,7 @@
 //! It only reports; who evicts is held to the report by the API server, which counts down until this loop has looked
 //! again. It also takes back the word that a pod is about to be ended, when nobody has ended it after a while.
 
-use crate::pod_condition::{DISRUPTION_TARGET, Verdict};
+use crate::pod_condition::{DISRUPTION_TARGET, Verdict, report};
 use crate::workload::{condition, scaled};
 use kinds::{Deployment, Key, Object, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, StatefulSet, Time};
 use object::{ApiError, Edit, Value, View, json};
@@ -223,7 +223,8 @@ fn take_back(pod: &Object<Pod>, now: Time) -> Plan {
     if since + STALE > now {
         plan.requeue_after((since + STALE).since(now));
     } else {
-        Verdict { kind: DISRUPTION_TARGET, status: "False", reason: "", message: "" }.put(&mut plan, pod, None, now);
+        let verdict = Verdict { kind: DISRUPTION_TARGET, status: "False", reason: "", message: "" };
+        report(&mut plan, pod, Some(&verdict), None, now);
     }
     plan
 }

@@ -16,6 +16,7 @@ mod history;
 mod namespace;
 mod node_lifecycle;
 mod pod_condition;
+mod pod_gc;
 mod replica_set;
 mod replication_controller;
 mod service_account;
@@ -35,6 +36,7 @@ pub const ALL: &[fn() -> Controller] = &[
     garbage_collector::controller,
     namespace::controller,
     node_lifecycle::controller,
+    pod_gc::controller,
     replica_set::controller,
     replication_controller::controller,
     service_account::controller,

@@ -1,6 +1,6 @@
-//! What loops other than its own say of a pod, in one of its conditions.
+//! What loops other than its own say of a pod, in one of its conditions and in its phase.
 
-use kinds::{Object, Pod, Time};
+use kinds::{Condition, Object, Pod, Time};
 use object::{Edit, Value, View, json};
 use runtime::Plan;
 
@@ -16,31 +16,46 @@ pub(crate) struct Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    /// Says so on the pod, and its phase if there is a new one, unless that is said already. If the pod has changed
-    /// since, it is decided again.
-    pub(crate) fn put(&self, plan: &mut Plan, pod: &Object<Pod>, phase: Option<&str>, now: Time) {
-        let old = pod.condition(self.kind);
-        let same = old
-            .is_some_and(|old| old.status == self.status && old.reason == self.reason && old.message == self.message);
-        if same && phase.is_none_or(|phase| pod.status.phase == phase) {
-            return;
-        }
+    fn is_said(&self, old: &Condition) -> bool {
+        old.status == self.status && old.reason == self.reason && old.message == self.message
+    }
+
+    fn json(&self, old: Option<&Condition>, now: Time) -> Value {
         let kept = old.filter(|old| old.status == self.status).and_then(|old| old.last_transition_time);
-        let mut condition =
-            json!({ "type": self.kind, "status": self.status, "lastTransitionTime": kept.unwrap_or(now) });
+        let since = kept.unwrap_or(now);
+        let mut condition = json!({ "type": self.kind, "status": self.status, "lastTransitionTime": since });
         for (field, text) in [("reason", self.reason), ("message", self.message)] {
             if !text.is_empty() {
                 condition.set(field, text);
             }
         }
-        let mut conditions: Vec<Value> =
-            pod.json().path(&["status", "conditions"]).as_array().cloned().unwrap_or_default();
-        conditions.retain(|other| other.text("type") != self.kind);
-        conditions.push(condition);
-        let mut status = json!({ "conditions": conditions });
-        if let Some(phase) = phase {
-            status.set("phase", phase);
+        condition
+    }
+}
+
+/// Says something of a pod, and its phase if there is a new one, unless that is said already. If the pod has changed
+/// since it was observed, nothing is written and all is decided again.
+pub(crate) fn report(
+    plan: &mut Plan,
+    pod: &Object<Pod>,
+    verdict: Option<&Verdict<'_>>,
+    phase: Option<&str>,
+    now: Time,
+) {
+    let mut status = json!({});
+    if let Some(phase) = phase.filter(|phase| pod.status.phase != *phase) {
+        status.set("phase", phase);
+    }
+    if let Some(verdict) = verdict {
+        let old = pod.condition(verdict.kind);
+        if !old.is_some_and(|old| verdict.is_said(old)) {
+            let mut conditions: Vec<Value> = pod.json().at("status").items("conditions").to_vec();
+            conditions.retain(|other| other.text("type") != verdict.kind);
+            conditions.push(verdict.json(old, now));
+            status.set("conditions", conditions);
         }
+    }
+    if status != json!({}) {
         let version = &pod.metadata.resource_version;
         plan.patch_in(pod, "status", json!({ "metadata": { "resourceVersion": version }, "status": status }));
     }

@@ -3,7 +3,7 @@
 //! A taint that is tolerated for a time is counted from when it was put on the node, or from when the pod came if that
 //! was later. When a taint goes, so does the intention. Who taints nodes is not this loop's business.
 
-use crate::pod_condition::{DISRUPTION_TARGET, Verdict};
+use crate::pod_condition::{DISRUPTION_TARGET, Verdict, report};
 use kinds::{Key, Node, Object, Pod, Taint, Time};
 use parking_lot::Mutex;
 use runtime::{Caches, Change, Controller, Note, Plan};
@@ -87,7 +87,7 @@ fn plan(pod: &Object<Pod>, taints: &[Taint], before: Option<Pending>, now: Time)
             reason: "DeletionByTaintManager",
             message: "Taint manager: deleting due to NoExecute taint",
         };
-        verdict.put(&mut plan, pod, None, now);
+        report(&mut plan, pod, Some(&verdict), None, now);
         plan.delete(pod);
     } else {
         plan.requeue_after(delay);
