@@ -14,20 +14,32 @@ mod fixture;
 mod garbage_collector;
 mod history;
 mod namespace;
+mod node_ipam;
 mod node_lifecycle;
 mod pod_condition;
 mod pod_gc;
 mod replica_set;
 mod replication_controller;
+mod role_aggregation;
+mod root_ca;
 mod service_account;
+mod settings;
 mod stateful_set;
 mod taint_eviction;
 mod workload;
 
+pub use settings::{Cidr, Settings};
+
 use runtime::Controller;
 
 /// Every loop there is.
-pub const ALL: &[fn() -> Controller] = &[
+pub fn all(settings: &Settings) -> Vec<Controller> {
+    let plain = ALL.iter().map(|controller| controller());
+    plain.chain(CONFIGURED.iter().map(|controller| controller(settings))).collect()
+}
+
+/// Loops that find everything they have to know in objects.
+const ALL: &[fn() -> Controller] = &[
     deployment::controller,
     disruption::controller,
     endpoint_slice::controller,
@@ -39,7 +51,11 @@ pub const ALL: &[fn() -> Controller] = &[
     pod_gc::controller,
     replica_set::controller,
     replication_controller::controller,
+    role_aggregation::controller,
     service_account::controller,
     stateful_set::controller,
     taint_eviction::controller,
 ];
+
+/// Loops that have to be told something about the cluster.
+const CONFIGURED: &[fn(&Settings) -> Controller] = &[node_ipam::controller, root_ca::controller];

@@ -2,6 +2,7 @@
 
 use ambient::{Ambient, Tasks};
 use apiserver::User;
+use controllers::Settings;
 use prometheus::Registry;
 use runtime::{Client, Controller, Identity, Manager, Recorder};
 use std::sync::Arc;
@@ -17,9 +18,9 @@ pub struct ControlPlane {
 
 impl ControlPlane {
     /// Starts to watch; `nodes` is how many simulated nodes there are.
-    pub fn start(clients: &Clients, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
+    pub fn start(clients: &Clients, settings: &Settings, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
         let reader = as_user(clients, "system:kube-controller-manager", "kube-controller-manager");
-        let mut loops: Vec<_> = controllers::ALL.iter().map(|controller| controller()).collect();
+        let mut loops = controllers::all(settings);
         loops.push(scheduler::controller());
         if nodes > 0 {
             let clients = clients.clone();

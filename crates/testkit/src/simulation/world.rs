@@ -6,7 +6,7 @@ use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, Us
 use parking_lot::Mutex;
 use registry::{Plain, Registry};
 use runtime::Client;
-use setpoint::{Clients, ControlPlane, in_process};
+use setpoint::{Clients, ControlPlane, Settings, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Memory, Retention};
@@ -94,7 +94,8 @@ impl World {
         before.stop().await;
         self.faults.forget_crash();
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
-        let loops = ControlPlane::start(&self.clients, NODES, &ambient, &prometheus::Registry::new());
+        let loops =
+            ControlPlane::start(&self.clients, &Settings::default(), NODES, &ambient, &prometheus::Registry::new());
         tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await });
     }
 
