@@ -1,8 +1,8 @@
 //! For tests: a namespace without a server, in which plans are carried out until nothing is left to do.
 
 use kinds::{
-    ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolumeClaim, Pod,
-    ReplicaSet, StatefulSet, Time,
+    ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints, Job, Key, Kind, Node, Object,
+    PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet, Time,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -46,7 +46,9 @@ impl World {
             let prefix = metadata.text("generateName").to_owned();
             metadata.set("name", format!("{prefix}{count:05}"));
         }
-        metadata.set_default("namespace", "default");
+        if K::ID.namespaced {
+            metadata.set_default("namespace", "default");
+        }
         metadata.set_default("uid", format!("uid-{count}"));
         metadata.set_default("creationTimestamp", self.now);
         metadata.set_default("generation", 1);
@@ -117,11 +119,16 @@ impl World {
             CronJob,
             DaemonSet,
             Deployment,
+            EndpointSlice,
+            Endpoints,
             Job,
             Node,
             PersistentVolumeClaim,
             Pod,
+            PodDisruptionBudget,
             ReplicaSet,
+            ReplicationController,
+            Service,
             StatefulSet
         );
         caches
@@ -181,7 +188,7 @@ impl World {
                         }
                     )*};
                 }
-                create!(ControllerRevision, Job, PersistentVolumeClaim, Pod, ReplicaSet);
+                create!(ControllerRevision, EndpointSlice, Endpoints, Job, PersistentVolumeClaim, Pod, ReplicaSet);
                 panic!("nobody creates {}", id.plural)
             }
             Write::Update { id, subresource, object, .. } => {

@@ -7,34 +7,63 @@
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
+mod endpoint_slice;
+mod endpoint_slice_mirroring;
+mod endpoints;
 #[cfg(test)]
 mod fixture;
 mod garbage_collector;
 mod history;
 mod job;
 mod namespace;
+mod node_ipam;
 mod node_lifecycle;
+mod pod_condition;
+mod pod_gc;
 mod replica_set;
 mod replication_controller;
+mod role_aggregation;
+mod root_ca;
 mod service_account;
+mod settings;
 mod stateful_set;
+mod taint_eviction;
 mod ttl_after_finished;
 mod workload;
+
+pub use settings::{Cidr, Settings};
 
 use runtime::Controller;
 
 /// Every loop there is.
-pub const ALL: &[fn() -> Controller] = &[
+pub fn all(settings: &Settings) -> Vec<Controller> {
+    let plain = ALL.iter().map(|controller| controller());
+    plain.chain(CONFIGURED.iter().map(|controller| controller(settings))).collect()
+}
+
+/// Loops that find everything they have to know in objects.
+const ALL: &[fn() -> Controller] = &[
     cron_job::controller,
     daemon_set::controller,
     deployment::controller,
+    disruption::controller,
+    endpoint_slice::controller,
+    endpoint_slice_mirroring::controller,
+    endpoints::controller,
     garbage_collector::controller,
     job::controller,
     namespace::controller,
     node_lifecycle::controller,
+    pod_gc::controller,
     replica_set::controller,
     replication_controller::controller,
+    role_aggregation::controller,
     service_account::controller,
     stateful_set::controller,
+    taint_eviction::controller,
     ttl_after_finished::controller,
 ];
+
+/// Loops that have to be told something about the cluster.
+const CONFIGURED: &[fn(&Settings) -> Controller] = &[node_ipam::controller, root_ca::controller];

@@ -101,7 +101,7 @@ pub(crate) fn delete_pod<Owner: Kind>(plan: &mut Plan, owner: &Object<Owner>, po
 /// The longest prefix that leaves room for what the server adds.
 const MAX_GENERATE_NAME: usize = 253 - 5;
 
-fn generate_name(owner: &str) -> String {
+pub(crate) fn generate_name(owner: &str) -> String {
     // A dash at the end of a name that is too long already would not be cut off, but make it invalid.
     if owner.len() < MAX_GENERATE_NAME { format!("{owner}-") } else { owner.to_owned() }
 }

@@ -95,6 +95,22 @@ pub struct ServiceSpec {
     pub health_check_node_port: i32,
 }
 
+impl Service {
+    /// Whether it sends to pods with these labels. Without a selector it selects nothing: others say where it leads.
+    pub fn selects(&self, labels: &Labels) -> bool {
+        self.has_selector() && self.spec.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    }
+
+    pub fn has_selector(&self) -> bool {
+        !self.spec.selector.is_empty()
+    }
+
+    /// Whether it has no address of its own.
+    pub fn is_headless(&self) -> bool {
+        matches!(self.spec.cluster_ip.as_str(), "" | "None")
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServicePort {
@@ -140,7 +156,7 @@ pub struct EndpointAddress {
     pub target_ref: Option<ObjectReference>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(default, rename_all = "camelCase")]
 pub struct EndpointsPort {
     pub name: String,

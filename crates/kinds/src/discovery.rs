@@ -37,7 +37,7 @@ pub struct EndpointConditions {
     pub terminating: Option<bool>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SlicePort {
     pub name: Option<String>,

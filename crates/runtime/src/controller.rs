@@ -40,6 +40,8 @@ pub(crate) type CachesCell = Arc<std::sync::OnceLock<Caches>>;
 
 pub struct Controller {
     pub name: &'static str,
+    /// Whose rights it has: the service account of its own name, unless it shares another's.
+    pub account: &'static str,
     pub(crate) workers: usize,
     pub(crate) watches: Vec<Declare>,
     /// The keys there are, for a look at all of them.
@@ -64,6 +66,7 @@ impl Controller {
         let nothing: Reconcile = Arc::new(|_, _| Box::pin(async { Ok(Plan::default()) }));
         Controller {
             name,
+            account: name,
             workers: WORKERS,
             watches: Vec::new(),
             primaries: Vec::new(),
@@ -71,6 +74,12 @@ impl Controller {
             sources: Vec::new(),
             reconcile: nothing,
         }
+    }
+
+    /// Works with the rights of a service account that is not named after it.
+    pub fn account(mut self, account: &'static str) -> Self {
+        self.account = account;
+        self
     }
 
     /// The kind that the loop is about: every object of it is a key.

@@ -95,7 +95,7 @@ impl Manager {
     pub fn start(
         controllers: Vec<Controller>,
         reader: &Client,
-        identity: impl Fn(&'static str) -> Identity,
+        identity: impl Fn(&Controller) -> Identity,
         ambient: &Ambient,
         registry: &Registry,
     ) -> Self {
@@ -117,7 +117,7 @@ impl Manager {
             informer.clone().start(reader.clone(), ambient);
         }
         let loops = prepared.into_iter().map(|(controller, queue)| {
-            let Identity { client, tell } = identity(controller.name);
+            let Identity { client, tell } = identity(&controller);
             let context = Context { caches: caches.clone(), client: client.clone() };
             Arc::new(Loop {
                 controller,

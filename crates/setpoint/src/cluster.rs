@@ -7,6 +7,7 @@ use anyhow::Context;
 use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
+use controllers::{Cidr, Settings};
 use registry::Registry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,9 @@ pub struct Cluster {
 /// The range services get their addresses from, and the first of them: the API itself.
 const API_SERVICE_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 96, 0, 1));
 
+/// So many nodes do not fit into the usual range of addresses for pods.
+const MANY_NODES: usize = 250;
+
 impl Cluster {
     /// Starts everything; `progress` is told what is going on.
     pub async fn start(options: &Options, ambient: Ambient, progress: impl Fn(&str)) -> anyhow::Result<Self> {
@@ -134,7 +138,12 @@ impl Cluster {
             Nodes::Simulated(count) => count,
         };
         let clients = in_process::clients(&api);
-        let control_plane = ControlPlane::start(&clients, nodes, &ambient, &api.metrics.registry);
+        let settings = Settings {
+            authority: authority.certificate().into(),
+            address: advertised.ip(),
+            cluster_cidr: if nodes < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
+        };
+        let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

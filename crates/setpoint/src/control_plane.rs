@@ -2,8 +2,9 @@
 
 use ambient::{Ambient, Tasks};
 use apiserver::User;
+use controllers::Settings;
 use prometheus::Registry;
-use runtime::{Client, Election, Identity, Manager, Recorder, Timing};
+use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
@@ -23,9 +24,9 @@ const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
 
 impl ControlPlane {
     /// Starts to watch; `nodes` is how many simulated nodes there are.
-    pub fn start(clients: &Clients, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
+    pub fn start(clients: &Clients, settings: &Settings, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
         let reader = as_user(clients, "system:kube-controller-manager", "kube-controller-manager");
-        let mut loops: Vec<_> = controllers::ALL.iter().map(|controller| controller()).collect();
+        let mut loops = controllers::all(settings);
         loops.push(scheduler::controller());
         if nodes > 0 {
             let clients = clients.clone();
@@ -35,12 +36,12 @@ impl ControlPlane {
             };
             loops.extend(node::simulated::controllers(nodes, Arc::new(as_node)));
         }
-        let identity = |name: &'static str| {
-            let client = match name {
+        let identity = |controller: &Controller| {
+            let client = match controller.account {
                 "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
-                name => as_controller(clients, name),
+                account => as_controller(clients, account),
             };
-            let recorder = Recorder::new(client.clone(), name, "", ambient, registry);
+            let recorder = Recorder::new(client.clone(), controller.name, "", ambient, registry);
             Identity { client, tell: Arc::new(move |note| recorder.record(note)) }
         };
         let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));

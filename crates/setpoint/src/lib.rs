@@ -7,3 +7,4 @@ mod kubeconfig;
 
 pub use cluster::{Cluster, Nodes, Options, StoreChoice};
 pub use control_plane::{Clients, ControlPlane};
+pub use controllers::Settings;

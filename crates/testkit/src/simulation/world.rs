@@ -5,7 +5,7 @@ use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
 use registry::{Plain, Registry};
 use runtime::Client;
-use setpoint::{Clients, ControlPlane, in_process};
+use setpoint::{Clients, ControlPlane, Settings, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Memory, Retention};
@@ -109,7 +109,8 @@ impl World {
         std::mem::replace(&mut server.running, tasks.clone()).stop().await;
         self.faults.forget_crash(number);
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
-        let loops = ControlPlane::start(&server.clients, NODES, &ambient, &prometheus::Registry::new());
+        let (clients, settings) = (&server.clients, Settings::default());
+        let loops = ControlPlane::start(clients, &settings, NODES, &ambient, &prometheus::Registry::new());
         match is_alone {
             true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),
             false => loops.campaign(format!("server-{number}")),

@@ -26,7 +26,8 @@ const TABLE: &[(&str, Uses)] = &[
     ("registry", Uses::Only(&["object", "schema", "store", "ambient"])),
     ("apiserver", Uses::Only(&["registry", "authz", "object", "schema", "store", "ambient"])),
     ("runtime", Uses::Only(&["kinds", "object", "ambient"])),
-    ("controllers", CLIENT),
+    // Some of what the API decides, loops keep up: with the same pure functions.
+    ("controllers", Uses::Only(&["runtime", "kinds", "authz", "object", "ambient"])),
     ("scheduler", CLIENT),
     ("node", CLIENT),
     ("net", CLIENT),
