@@ -4,7 +4,7 @@
 //! seconds, and with which code.
 
 use kinds::{Pod, Time};
-use object::{Value, View, json};
+use object::{Value, json};
 use std::time::Duration;
 
 /// How long a pod that ends runs, and how it ends, unless these say otherwise.
@@ -29,8 +29,12 @@ pub(super) fn step(pod: &Pod, address: &str, host: &str, now: Time) -> Step {
     match pod.status.phase.as_str() {
         "Succeeded" | "Failed" => Step::Wait(None),
         "Running" => match ends(pod) {
-            None => Step::Wait(None),
             Some(end) if end <= now => Step::Report(finished(pod, now)),
+            // While the node was not heard of, its pods counted as not ready.
+            _ if pod.is_ready() != gates_are_open(pod) => {
+                Step::Report(json!({ "conditions": conditions(pod, "True", "", now) }))
+            }
+            None => Step::Wait(None),
             Some(end) => Step::Wait(Some(end.since(now))),
         },
         _ => Step::Report(running(pod, address, host, now)),
@@ -85,14 +89,16 @@ fn finished(pod: &Pod, now: Time) -> Value {
     })
 }
 
+fn gates_are_open(pod: &Pod) -> bool {
+    let open = |gate: &kinds::ReadinessGate| {
+        pod.condition(&gate.condition_type).is_some_and(|condition| condition.status == "True")
+    };
+    pod.spec.readiness_gates.iter().all(open)
+}
+
 /// What else is known of the pod stays: gates and the scheduler have conditions of their own.
 fn conditions(pod: &Pod, ready: &str, reason: &str, now: Time) -> Vec<Value> {
-    let gates_open = pod
-        .spec
-        .readiness_gates
-        .iter()
-        .all(|gate| pod.condition(&gate.condition_type).is_some_and(|condition| condition.status == "True"));
-    let pod_ready = if gates_open { ready } else { "False" };
+    let pod_ready = if gates_are_open(pod) { ready } else { "False" };
     let own = [
         ("PodReadyToStartContainers", ready, ""),
         ("Initialized", "True", if ready == "True" { "" } else { reason }),
@@ -112,10 +118,17 @@ fn conditions(pod: &Pod, ready: &str, reason: &str, now: Time) -> Vec<Value> {
         })
         .collect();
     let others = pod.status.conditions.iter().filter(|condition| !own.iter().any(|(kind, ..)| *kind == condition.kind));
-    conditions.extend(others.map(|condition| {
-        json!({ "type": condition.kind, "status": condition.status, "lastTransitionTime": condition.last_transition_time })
+    conditions.extend(others.map(|other| {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let mut condition = json!({
+            "type": other.kind, "status": other.status, "lastTransitionTime": other.last_transition_time,
+            "reason": text(&other.reason), "message": text(&other.message),
+        });
+        if let Value::Object(fields) = &mut condition {
+            fields.retain(|_, field| !field.is_null());
+        }
+        condition
     }));
-    conditions.retain(|condition| !condition.text("type").is_empty());
     conditions
 }
 
@@ -123,6 +136,7 @@ fn conditions(pod: &Pod, ready: &str, reason: &str, now: Time) -> Vec<Value> {
 mod tests {
     use super::*;
     use kinds::Object;
+    use object::View;
 
     const NOW: Time = Time::from_seconds(1_767_225_600);
 
