@@ -157,15 +157,6 @@ async fn exchange(
     (answer.status.as_u16(), answer.body.to_vec())
 }
 
-/// An object without what differs from one creation to the next.
-fn lasting(mut object: Value) -> Value {
-    let metadata = object["metadata"].as_object_mut().expect("an object has metadata");
-    for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "name"] {
-        metadata.remove(field);
-    }
-    object
-}
-
 #[tokio::test]
 async fn an_object_of_every_kind_is_the_same_in_every_format() {
     let cluster = Cluster::start().await;
@@ -193,34 +184,28 @@ async fn an_object_of_every_kind_is_the_same_in_every_format() {
     assert!(tried >= 60, "only {tried} kinds were found");
 }
 
-/// Creates an object from JSON, reads it in each format, and creates another from each of those.
+/// So often an object is read again because a loop has changed it. A format that changes it does so each time.
+const MAX_READS: usize = 50;
+
+/// Creates an object from JSON, reads it in each format, and sends back what was read, which changes nothing.
 async fn round_trip(client: &Client, collection: &str, version: &str, kind: &str) -> Result<(), String> {
     let example = examples::example(version, kind);
     let name = example["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let body = example.to_string().into_bytes();
     let (status, made) = exchange(client, http::Method::POST, collection, JSON, body, JSON).await;
-    let say = |what: &str, status: u16, body: &[u8]| format!("{what}: {status} {}", String::from_utf8_lossy(body));
     if status != 201 {
         return Err(say("create", status, &made));
     }
-    let made: Value = serde_json::from_slice(&made).map_err(|error| error.to_string())?;
     let path = format!("{collection}/{name}");
     for media in [JSON, YAML, PROTOBUF] {
-        let (status, read) = exchange(client, http::Method::GET, &path, "", Vec::new(), media).await;
-        if status != 200 {
-            return Err(say(media, status, &read));
+        let mut outcome = Err("it was never read".to_owned());
+        for _ in 0..MAX_READS {
+            outcome = send_back(client, &path, media).await;
+            if outcome.is_ok() {
+                break;
+            }
         }
-        // Back in this format, as an update that changes nothing.
-        let (status, back) = exchange(client, http::Method::PUT, &path, media, read.clone(), JSON).await;
-        if status != 200 {
-            return Err(say(&format!("update as {media}"), status, &back));
-        }
-        let back: Value = serde_json::from_slice(&back).map_err(|error| error.to_string())?;
-        if lasting(back.clone()) != lasting(made.clone())
-            || back["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
-        {
-            return Err(format!("{media} changes it: {made} / {back}"));
-        }
+        outcome?;
     }
     let (status, gone) =
         exchange(client, http::Method::DELETE, &path, JSON, json!({}).to_string().into_bytes(), JSON).await;
@@ -228,4 +213,23 @@ async fn round_trip(client: &Client, collection: &str, version: &str, kind: &str
         return Err(say("delete", status, &gone));
     }
     Ok(())
+}
+
+/// Reads an object in a format and updates it with what was read. It must be the same afterwards.
+async fn send_back(client: &Client, path: &str, media: &str) -> Result<(), String> {
+    let before = client.get(path).await.json();
+    let (status, read) = exchange(client, http::Method::GET, path, "", Vec::new(), media).await;
+    if status != 200 {
+        return Err(say(media, status, &read));
+    }
+    let (status, back) = exchange(client, http::Method::PUT, path, media, read, JSON).await;
+    if status != 200 {
+        return Err(say(&format!("update as {media}"), status, &back));
+    }
+    let back: Value = serde_json::from_slice(&back).map_err(|error| error.to_string())?;
+    if back == before { Ok(()) } else { Err(format!("{media} changes it: {before} / {back}")) }
+}
+
+fn say(what: &str, status: u16, body: &[u8]) -> String {
+    format!("{what}: {status} {}", String::from_utf8_lossy(body))
 }

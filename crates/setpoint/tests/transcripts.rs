@@ -1,21 +1,24 @@
 //! What people see: sessions with the stock `kubectl`, each against a fresh server. The sessions are the text files in
 //! `transcripts/`; how they are written stands in `testkit::transcript`.
+//!
+//! Those at the top are about the API: there are no nodes, so pods are never bound. Those in `simulated/` have three
+//! nodes that run nothing, and show what the loops make of what is declared.
 
 use std::path::{Path, PathBuf};
 use testkit::server::Server;
 
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
-}
-
-async fn play(name: &str) {
-    let server = Server::in_memory(env!("CARGO_BIN_EXE_setpoint")).await;
-    testkit::transcript::play(&server, &directory().join(name).with_extension("txt"));
-}
-
-/// A test for each file.
+/// A test for each file of a directory, with so many simulated nodes.
 macro_rules! transcripts {
-    ($($name:ident)*) => {
+    ($directory:literal, $nodes:literal: $($name:ident)*) => {
+        fn directory() -> PathBuf {
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join($directory)
+        }
+
+        async fn play(name: &str) {
+            let server = Server::with_nodes(env!("CARGO_BIN_EXE_setpoint"), $nodes).await;
+            testkit::transcript::play(&server, &directory().join(name).with_extension("txt"));
+        }
+
         $(#[tokio::test]
         async fn $name() {
             play(stringify!($name)).await;
@@ -24,7 +27,9 @@ macro_rules! transcripts {
         #[test]
         fn every_transcript_is_played() {
             let mut files: Vec<String> = std::fs::read_dir(directory()).unwrap()
-                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.is_file())
+                .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
                 .collect();
             files.sort();
             assert_eq!(files, [$(stringify!($name)),*]);
@@ -32,7 +37,15 @@ macro_rules! transcripts {
     };
 }
 
-transcripts! {
+transcripts! { "transcripts", 0:
     apply auth create delete diff_and_edit discovery dry_run events get immutable labels mistakes namespaces nodes
-    patch quotas replace server_side_apply services wait watch workloads
+    patch quotas replace server_side_apply services wait watch
+}
+
+mod simulated {
+    use super::*;
+
+    transcripts! { "transcripts/simulated", 3:
+        workloads
+    }
 }

@@ -13,11 +13,15 @@ const READY: &str = "ready in ";
 /// An error is told in one line; panics keep their traces.
 const QUIET: [(&str, &str); 1] = [("RUST_LIB_BACKTRACE", "0")];
 
+const IN_MEMORY: [&str; 2] = ["--store", "memory"];
+
 /// A `setpoint up` that is ready, and its data.
 #[derive(Debug)]
 pub struct Server {
     program: PathBuf,
     arguments: Vec<String>,
+    /// As `--nodes` wants it.
+    nodes: String,
     /// None while it is killed.
     process: Option<Process>,
     dir: TempDir,
@@ -26,9 +30,23 @@ pub struct Server {
 impl Server {
     /// Starts a program that was built with the tests: `Server::start(env!("CARGO_BIN_EXE_setpoint"), &[])`.
     pub async fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, "none".to_owned()).await
+    }
+
+    /// With its data in memory, and so many nodes that run nothing.
+    pub async fn with_nodes(program: &str, count: usize) -> Self {
+        Self::start_with(program, &IN_MEMORY, nodes(count)).await
+    }
+
+    /// With its data on disk, and so many nodes that run nothing.
+    pub async fn on_disk_with_nodes(program: &str, count: usize) -> Self {
+        Self::start_with(program, &[], nodes(count)).await
+    }
+
+    async fn start_with(program: &str, arguments: &[&str], nodes: String) -> Self {
         let dir = tempfile::Builder::new().prefix("setpoint-").tempdir().expect("a temporary directory can be made");
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let mut server = Server { program: program.into(), arguments, process: None, dir };
+        let mut server = Server { program: program.into(), arguments, nodes, process: None, dir };
         server.restart().await;
         server
     }
@@ -49,7 +67,7 @@ impl Server {
 
     /// For tests that need no disk.
     pub async fn in_memory(program: &str) -> Self {
-        Self::start(program, &["--store", "memory"]).await
+        Self::start(program, &IN_MEMORY).await
     }
 
     /// The administrator's credentials.
@@ -86,7 +104,8 @@ impl Server {
     pub async fn restart(&mut self) {
         self.process = None;
         let (data, kubeconfig) = (self.dir.path().join("data"), self.kubeconfig());
-        let mut arguments: Vec<String> = ["up", "--nodes", "none", "--listen", "127.0.0.1:0"].map(str::to_owned).into();
+        let mut arguments: Vec<String> = ["up", "--listen", "127.0.0.1:0"].map(str::to_owned).into();
+        arguments.extend(["--nodes".to_owned(), self.nodes.clone()]);
         arguments.extend(["--data-dir".to_owned(), data.display().to_string()]);
         arguments.extend(["--kubeconfig".to_owned(), kubeconfig.display().to_string()]);
         arguments.extend_from_slice(&self.arguments);
@@ -99,6 +118,10 @@ impl Server {
     pub fn last_words(&self) -> String {
         self.process.as_ref().map(Process::last_words).unwrap_or_default()
     }
+}
+
+fn nodes(count: usize) -> String {
+    if count == 0 { "none".to_owned() } else { format!("simulated={count}") }
 }
 
 impl Drop for Server {

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 use testkit::https::Client;
 
-/// What other objects need to be there.
+/// Waits for what other objects need: pods run as the account that a loop makes in every namespace.
 pub(crate) async fn prepare(client: &Client) {
-    let account = json!({ "metadata": { "name": "default" } });
-    let made = client.post("/api/v1/namespaces/default/serviceaccounts", &account).await;
-    assert_eq!(made.status, 201, "{made:?}");
+    let account = "/api/v1/namespaces/default/serviceaccounts?watch=true&fieldSelector=metadata.name=default";
+    let mut watch = client.connect().await.unwrap().watch(account).await.unwrap();
+    let event = watch.next().await.unwrap();
+    assert_eq!(event["type"], "ADDED", "{event}");
 }
 
 /// An object of this kind that may be created.
