@@ -20,6 +20,7 @@ mod pod_condition;
 mod pod_gc;
 mod replica_set;
 mod replication_controller;
+mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_account;
@@ -51,6 +52,7 @@ const ALL: &[fn() -> Controller] = &[
     pod_gc::controller,
     replica_set::controller,
     replication_controller::controller,
+    resource_quota::controller,
     role_aggregation::controller,
     service_account::controller,
     stateful_set::controller,
