@@ -24,9 +24,12 @@ mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_account;
+mod service_load_balancer;
 mod settings;
 mod stateful_set;
 mod taint_eviction;
+mod token_cleaner;
+mod ttl;
 mod workload;
 
 pub use settings::{Cidr, Settings};
@@ -57,7 +60,10 @@ const ALL: &[fn() -> Controller] = &[
     service_account::controller,
     stateful_set::controller,
     taint_eviction::controller,
+    token_cleaner::controller,
+    ttl::controller,
 ];
 
 /// Loops that have to be told something about the cluster.
-const CONFIGURED: &[fn(&Settings) -> Controller] = &[node_ipam::controller, root_ca::controller];
+const CONFIGURED: &[fn(&Settings) -> Controller] =
+    &[node_ipam::controller, root_ca::controller, service_load_balancer::controller];
