@@ -23,12 +23,16 @@ mod pod_condition;
 mod pod_gc;
 mod replica_set;
 mod replication_controller;
+mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_account;
+mod service_load_balancer;
 mod settings;
 mod stateful_set;
 mod taint_eviction;
+mod token_cleaner;
+mod ttl;
 mod ttl_after_finished;
 mod workload;
 
@@ -58,12 +62,16 @@ const ALL: &[fn() -> Controller] = &[
     pod_gc::controller,
     replica_set::controller,
     replication_controller::controller,
+    resource_quota::controller,
     role_aggregation::controller,
     service_account::controller,
     stateful_set::controller,
     taint_eviction::controller,
+    token_cleaner::controller,
+    ttl::controller,
     ttl_after_finished::controller,
 ];
 
 /// Loops that have to be told something about the cluster.
-const CONFIGURED: &[fn(&Settings) -> Controller] = &[node_ipam::controller, root_ca::controller];
+const CONFIGURED: &[fn(&Settings) -> Controller] =
+    &[node_ipam::controller, root_ca::controller, service_load_balancer::controller];

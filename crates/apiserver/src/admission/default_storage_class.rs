@@ -2,14 +2,13 @@
 
 use super::{Operation, Review, mentions};
 use object::{ApiError, Edit, Value, View};
+use quota::CLASS_ANNOTATION;
 use registry::Object;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 const MARKS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// How a claim named its class before there was a field for it.
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     if !review.is("persistentvolumeclaims", Operation::Create) || has_class(review.object) {
@@ -19,14 +18,6 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
         review.object.object_or_new("spec").set("storageClassName", class);
     }
     Ok(())
-}
-
-/// The class that a claim names, in either way; empty if none.
-pub(super) fn class_of(claim: &Value) -> &str {
-    match claim.path(&["metadata", "annotations", CLASS_ANNOTATION]).as_str() {
-        Some(class) => class,
-        None => claim.at("spec").text("storageClassName"),
-    }
 }
 
 /// Naming the empty class is naming one.
@@ -74,7 +65,5 @@ mod tests {
     fn the_empty_class_is_a_class() {
         assert!(has_class(&json!({ "spec": { "storageClassName": "" } })));
         assert!(!has_class(&json!({ "spec": {} })));
-        let annotated = json!({ "metadata": { "annotations": { CLASS_ANNOTATION: "old" } }, "spec": { "storageClassName": "new" } });
-        assert_eq!(class_of(&annotated), "old");
     }
 }

@@ -1,10 +1,10 @@
 //! LimitRanger: containers get the requests and limits of their namespace, and nothing is smaller or larger than it
 //! allows.
 
-use super::amounts::Amounts;
-use super::pod_resources::{self, Side};
 use super::{Operation, Review};
 use object::{ApiError, Edit, Quantity, Value, View};
+use quota::Amounts;
+use quota::pod_resources::{self, Side};
 use std::collections::BTreeMap;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

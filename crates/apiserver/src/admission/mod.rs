@@ -3,7 +3,6 @@
 //! Plugins run in the order of the table, all mutating ones first. They read the cache and may add writes that are
 //! committed together with the object, so that a quota or an address is never counted twice.
 
-mod amounts;
 mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
@@ -14,11 +13,9 @@ mod mirror_pod;
 mod namespace_lifecycle;
 mod node_restriction;
 mod pod_resize_validator;
-mod pod_resources;
 mod pod_security;
 mod pod_topology_labels;
 mod priority;
-mod quota_usage;
 mod resource_quota;
 mod runtime_class;
 mod service_account;

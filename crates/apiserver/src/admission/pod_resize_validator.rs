@@ -1,8 +1,8 @@
 //! PodResizeValidator: a pod is not resized beyond what its node could ever give.
 
-use super::amounts::Amounts;
-use super::{Operation, Review, pod_resources};
+use super::{Operation, Review};
 use object::{ApiError, Value, View};
+use quota::{Amounts, pod_resources};
 
 pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
     let resized = review.table() == "pods" && review.subresource() == "resize";

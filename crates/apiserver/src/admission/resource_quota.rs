@@ -4,10 +4,9 @@
 //! Whoever is second finds the quota changed and is decided again, so a quota is never exceeded by two at once. What
 //! is given back is counted by the controller of quotas.
 
-use super::amounts::Amounts;
-use super::quota_usage::Counted;
 use super::{Operation, Review};
-use object::{ApiError, Edit, Value, View, json};
+use object::{ApiError, Edit, Value, View};
+use quota::{Amounts, Counted, applies};
 use registry::{Object, Write};
 use std::sync::Arc;
 
@@ -103,23 +102,10 @@ fn granted(quota: &Value) -> Result<Amounts, ApiError> {
     }
 }
 
-/// Whether an object is in all scopes of a quota.
-fn applies(quota: &Value, counted: Counted<'_>, object: &Value) -> bool {
-    let spec = quota.at("spec");
-    let plain = |scope: &Value| json!({ "scopeName": scope, "operator": "Exists" });
-    spec.items("scopes").iter().all(|scope| counted.in_scope(object, &plain(scope)))
-        && spec.at("scopeSelector").items("matchExpressions").iter().all(|scope| counted.in_scope(object, scope))
-}
-
 /// What the objects that are there use, for a quota that nobody has counted yet.
 fn count(review: &Review<'_>, counted: Counted<'_>, quota: &Value, now: i64) -> Result<Amounts, ApiError> {
-    let mut used = Amounts::default();
-    for object in review.beside(review.table()).iter().map(|object| object.decode()) {
-        if applies(quota, counted, &object) {
-            used.add(&counted.usage(&object, now)?);
-        }
-    }
-    Ok(used)
+    let objects: Vec<Value> = review.beside(review.table()).iter().map(|object| object.decode()).collect();
+    quota::used(quota, counted, &objects, now)
 }
 
 fn check(

@@ -1,8 +1,8 @@
 //! RuntimeClass: a pod is charged for what its runtime needs beside it, and goes where the runtime is.
 
-use super::amounts::Amounts;
 use super::{Operation, Review};
 use object::{ApiError, Edit, Value, View};
+use quota::Amounts;
 
 pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     if !review.is("pods", Operation::Create) {

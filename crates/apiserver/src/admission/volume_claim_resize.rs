@@ -1,9 +1,8 @@
 //! PersistentVolumeClaimResize: a claim may grow once it is bound, if its class can make volumes grow.
 
-use super::amounts::Amounts;
-use super::default_storage_class::class_of;
 use super::{Operation, Review};
 use object::{ApiError, View};
+use quota::{Amounts, class_of};
 
 pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
     let Some(old) = review.old.filter(|_| review.is("persistentvolumeclaims", Operation::Update)) else {

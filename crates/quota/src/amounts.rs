@@ -6,11 +6,11 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Amounts(BTreeMap<String, Quantity>);
+pub struct Amounts(BTreeMap<String, Quantity>);
 
 impl Amounts {
     /// Reads a map of quantities; none at all where there is no map.
-    pub(super) fn read(map: &Value) -> Result<Self, ApiError> {
+    pub fn read(map: &Value) -> Result<Self, ApiError> {
         let entries = map.as_object().into_iter().flatten();
         let amounts = entries.map(|(name, value)| {
             let text =
@@ -21,31 +21,31 @@ impl Amounts {
         Ok(Amounts(amounts.collect::<Result<_, ApiError>>()?))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Quantity> {
+    pub fn get(&self, name: &str) -> Option<Quantity> {
         self.0.get(name).copied()
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Quantity)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Quantity)> {
         self.0.iter().map(|(name, quantity)| (name.as_str(), *quantity))
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    pub(super) fn set(&mut self, name: impl Into<String>, quantity: Quantity) {
+    pub fn set(&mut self, name: impl Into<String>, quantity: Quantity) {
         self.0.insert(name.into(), quantity);
     }
 
-    pub(super) fn add(&mut self, other: &Amounts) {
+    pub fn add(&mut self, other: &Amounts) {
         for (name, quantity) in &other.0 {
             match self.0.entry(name.clone()) {
                 Entry::Occupied(mut entry) => *entry.get_mut() = *entry.get() + *quantity,
@@ -55,7 +55,7 @@ impl Amounts {
     }
 
     /// Raises each amount to that of `other`, where that is more.
-    pub(super) fn raise_to(&mut self, other: &Amounts) {
+    pub fn raise_to(&mut self, other: &Amounts) {
         for (name, quantity) in &other.0 {
             match self.0.get(name) {
                 Some(own) if own >= quantity => {}
@@ -65,7 +65,7 @@ impl Amounts {
     }
 
     /// How much more this is than `other`: only what grows.
-    pub(super) fn beyond(&self, other: &Amounts) -> Amounts {
+    pub fn beyond(&self, other: &Amounts) -> Amounts {
         let grown = self.0.iter().map(|(name, quantity)| match other.get(name) {
             Some(before) => (name.clone(), *quantity - before),
             None => (name.clone(), *quantity),
@@ -74,13 +74,13 @@ impl Amounts {
     }
 
     /// The amounts whose names are wanted.
-    pub(super) fn only(&self, wanted: impl Fn(&str) -> bool) -> Amounts {
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Amounts {
         Amounts(
             self.0.iter().filter(|(name, _)| wanted(name)).map(|(name, quantity)| (name.clone(), *quantity)).collect(),
         )
     }
 
-    pub(super) fn to_value(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         Value::Object(
             self.0.iter().map(|(name, quantity)| (name.clone(), json!(quantity.to_string()))).collect::<Map<_, _>>(),
         )

@@ -1,14 +1,13 @@
 //! What an object uses of a quota: which amounts it counts towards, how much of each, and which scopes it is in.
 
-use super::amounts::Amounts;
-use super::default_storage_class::class_of;
-use super::pod_resources::{self, Side};
-use object::{ApiError, Quantity, Value, View, time};
+use crate::Amounts;
+use crate::pod_resources::{self, Side};
+use object::{ApiError, Quantity, Value, View, json, time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How objects of a resource are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted<'a> {
+pub enum Counted<'a> {
     Pods,
     Services,
     Claims,
@@ -29,7 +28,7 @@ const IMPLICIT_DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 const ALL_DEVICES: i64 = 32;
 
 impl<'a> Counted<'a> {
-    pub(super) fn of(table: &'a str) -> Option<Self> {
+    pub fn of(table: &'a str) -> Option<Self> {
         match table {
             "pods" => Some(Counted::Pods),
             "services" => Some(Counted::Services),
@@ -41,7 +40,7 @@ impl<'a> Counted<'a> {
     }
 
     /// Whether an amount that a quota limits is about these objects.
-    pub(super) fn counts(self, name: &str) -> bool {
+    pub fn counts(self, name: &str) -> bool {
         let count = name.strip_prefix("count/");
         match self {
             Counted::Pods => count == Some("pods") || name == "pods" || is_pod_resource(name),
@@ -60,7 +59,7 @@ impl<'a> Counted<'a> {
     }
 
     /// What one object uses.
-    pub(super) fn usage(self, object: &Value, now: i64) -> Result<Amounts, ApiError> {
+    pub fn usage(self, object: &Value, now: i64) -> Result<Amounts, ApiError> {
         let mut used = Amounts::default();
         let one = Quantity::from_units(1);
         match self {
@@ -79,7 +78,7 @@ impl<'a> Counted<'a> {
     }
 
     /// Whether an object is in a scope. Only pods and claims are in any.
-    pub(super) fn in_scope(self, object: &Value, scope: &Value) -> bool {
+    pub fn in_scope(self, object: &Value, scope: &Value) -> bool {
         match self {
             Counted::Pods => pod_in_scope(object, scope),
             Counted::Claims if scope.text("scopeName") == "VolumeAttributesClass" => {
@@ -94,14 +93,14 @@ impl<'a> Counted<'a> {
     }
 
     /// Whether the change of an object's status changes what it uses.
-    pub(super) fn status_matters(self, new: &Value, old: &Value) -> bool {
+    pub fn status_matters(self, new: &Value, old: &Value) -> bool {
         let allocated = |claim: &Value| claim.at("status").at("allocatedResources").at("storage").clone();
         self == Counted::Claims
             && (allocated(new) != allocated(old) || attribute_classes(new) != attribute_classes(old))
     }
 
     /// What an object must say because a quota limits it, in the words of the refusal.
-    pub(super) fn unsaid<'n>(self, object: &Value, limited: impl Iterator<Item = &'n str>) -> Option<String> {
+    pub fn unsaid<'n>(self, object: &Value, limited: impl Iterator<Item = &'n str>) -> Option<String> {
         if self != Counted::Pods || pod_resources::has_pod_level(object) {
             return None;
         }
@@ -207,6 +206,17 @@ fn claim_usage(claim: &Value, used: &mut Amounts) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// How a claim named its class before there was a field for it.
+pub const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The class that a claim names, in either way; empty if none.
+pub fn class_of(claim: &Value) -> &str {
+    match claim.path(&["metadata", "annotations", CLASS_ANNOTATION]).as_str() {
+        Some(class) => class,
+        None => claim.at("spec").text("storageClassName"),
+    }
+}
+
 fn attribute_classes(claim: &Value) -> BTreeSet<String> {
     let status = claim.at("status");
     let names = [
@@ -287,10 +297,31 @@ fn looks_into_other_namespaces(affinity: &Value) -> bool {
     })
 }
 
+/// Whether an object is in all scopes of a quota.
+pub fn applies(quota: &Value, counted: Counted<'_>, object: &Value) -> bool {
+    let spec = quota.at("spec");
+    let plain = |scope: &Value| json!({ "scopeName": scope, "operator": "Exists" });
+    spec.items("scopes").iter().all(|scope| counted.in_scope(object, &plain(scope)))
+        && spec.at("scopeSelector").items("matchExpressions").iter().all(|scope| counted.in_scope(object, scope))
+}
+
+/// What objects of one resource use of a quota.
+pub fn used<'a>(
+    quota: &Value,
+    counted: Counted<'_>,
+    objects: impl IntoIterator<Item = &'a Value>,
+    now: i64,
+) -> Result<Amounts, ApiError> {
+    let mut used = Amounts::default();
+    for object in objects.into_iter().filter(|object| applies(quota, counted, object)) {
+        used.add(&counted.usage(object, now)?);
+    }
+    Ok(used)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::json;
 
     #[test]
     fn each_amount_is_about_one_kind_of_object() {
@@ -403,5 +434,12 @@ mod tests {
         let unsaid = Counted::Pods.unsaid(&pod, names.into_iter());
         assert_eq!(unsaid.as_deref(), Some("must specify limits.cpu for: b,i; requests.memory for: a,b,i"));
         assert_eq!(Counted::Pods.unsaid(&pod, ["pods"].into_iter()), None);
+    }
+
+    #[test]
+    fn the_class_of_a_claim_may_be_named_in_the_older_way() {
+        let annotations = json!({ CLASS_ANNOTATION: "old" });
+        let annotated = json!({ "metadata": { "annotations": annotations }, "spec": { "storageClassName": "new" } });
+        assert_eq!(class_of(&annotated), "old");
     }
 }

@@ -1,12 +1,12 @@
 //! What a pod as a whole asks for: the sum of its containers, or the most that its init containers need, one after the
 //! other beside those that keep running.
 
-use super::amounts::Amounts;
+use crate::Amounts;
 use object::{ApiError, Value, View};
 
 /// `requests` or `limits`, as both are counted alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     Requests,
     Limits,
 }
@@ -21,12 +21,12 @@ impl Side {
 }
 
 /// What a container says of itself.
-pub(super) fn of_container(container: &Value, side: Side) -> Result<Amounts, ApiError> {
+pub fn of_container(container: &Value, side: Side) -> Result<Amounts, ApiError> {
     Amounts::read(container.at("resources").at(side.field()))
 }
 
 /// What the specification of a pod says, as limit ranges see it.
-pub(super) fn of_spec(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
+pub fn of_spec(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
     let mut total = of_containers(pod, &|container, _| of_container(container, side))?;
     let whole = Amounts::read(pod.at("spec").at("resources").at(side.field()))?;
     for (name, quantity) in whole.iter().filter(|(name, _)| matches!(*name, "cpu" | "memory")) {
@@ -36,12 +36,12 @@ pub(super) fn of_spec(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
 }
 
 /// What a pod asks for, with what its runtime adds.
-pub(super) fn requested(pod: &Value) -> Result<Amounts, ApiError> {
+pub fn requested(pod: &Value) -> Result<Amounts, ApiError> {
     with_overhead(pod, Side::Requests, &|container, _| of_container(container, Side::Requests))
 }
 
 /// What a pod is charged for: what it asks for or still holds while it is resized, and what its runtime adds.
-pub(super) fn charged(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
+pub fn charged(pod: &Value, side: Side) -> Result<Amounts, ApiError> {
     with_overhead(pod, side, &|container, status| held(pod, container, status, side))
 }
 
@@ -62,12 +62,12 @@ fn with_overhead(pod: &Value, side: Side, count: &Count<'_>) -> Result<Amounts, 
 }
 
 /// Resources that can be given to a pod as a whole.
-pub(super) fn is_pod_level(name: &str) -> bool {
+pub fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
 /// Whether a pod says as a whole what it needs.
-pub(super) fn has_pod_level(pod: &Value) -> bool {
+pub fn has_pod_level(pod: &Value) -> bool {
     let resources = pod.at("spec").at("resources");
     ["requests", "limits"].iter().any(|field| resources.entries(field).any(|(name, _)| is_pod_level(name)))
 }
