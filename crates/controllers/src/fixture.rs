@@ -1,8 +1,8 @@
 //! For tests: a namespace without a server, in which plans are carried out until nothing is left to do.
 
 use kinds::{
-    ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolumeClaim, Pod,
-    ReplicaSet, StatefulSet, Time,
+    ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolume,
+    PersistentVolumeClaim, Pod, ReplicaSet, StatefulSet, StorageClass, Time,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -37,7 +37,9 @@ impl World {
             let prefix = metadata.text("generateName").to_owned();
             metadata.set("name", format!("{prefix}{count:05}"));
         }
-        metadata.set_default("namespace", "default");
+        if K::ID.namespaced {
+            metadata.set_default("namespace", "default");
+        }
         metadata.set_default("uid", format!("uid-{count}"));
         metadata.set_default("creationTimestamp", self.now);
         metadata.set_default("generation", 1);
@@ -110,10 +112,12 @@ impl World {
             Deployment,
             Job,
             Node,
+            PersistentVolume,
             PersistentVolumeClaim,
             Pod,
             ReplicaSet,
-            StatefulSet
+            StatefulSet,
+            StorageClass
         );
         caches
     }
@@ -124,9 +128,28 @@ impl World {
 
     /// Plans and writes once.
     pub(crate) fn step(&mut self, name: &str, plan: &dyn Fn(&Caches, &Request) -> Plan) -> Plan {
-        let planned = plan(&self.caches(), &self.request(name));
+        self.step_request(&self.request(name), plan)
+    }
+
+    fn step_request(&mut self, request: &Request, plan: &dyn Fn(&Caches, &Request) -> Plan) -> Plan {
+        let planned = plan(&self.caches(), request);
         self.apply(&planned);
         planned
+    }
+
+    /// Plans and writes for each of these keys in turn, until there is nothing left to write for any.
+    pub(crate) fn settle_all(&mut self, keys: &[Key], plan: &dyn Fn(&Caches, &Request) -> Plan) {
+        for _ in 0..MAX_ROUNDS {
+            let mut quiet = true;
+            for key in keys {
+                let request = Request { key: key.clone(), now: self.now, failure: None };
+                quiet &= self.step_request(&request, plan).writes.is_empty();
+            }
+            if quiet {
+                return;
+            }
+        }
+        panic!("no fixed point: {:#?}", self.writes.iter().rev().take(8).collect::<Vec<_>>());
     }
 
     /// Plans and writes until there is nothing left to write; returns how long the loop would then wait.
@@ -168,7 +191,7 @@ impl World {
                         }
                     )*};
                 }
-                create!(ControllerRevision, Job, PersistentVolumeClaim, Pod, ReplicaSet);
+                create!(ControllerRevision, Job, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet);
                 panic!("nobody creates {}", id.plural)
             }
             Write::Update { id, subresource, object, .. } => {

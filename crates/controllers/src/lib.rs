@@ -14,6 +14,7 @@ mod history;
 mod job;
 mod namespace;
 mod node_lifecycle;
+mod persistent_volume;
 mod replica_set;
 mod replication_controller;
 mod service_account;
@@ -32,6 +33,7 @@ pub const ALL: &[fn() -> Controller] = &[
     job::controller,
     namespace::controller,
     node_lifecycle::controller,
+    persistent_volume::controller,
     replica_set::controller,
     replication_controller::controller,
     service_account::controller,
