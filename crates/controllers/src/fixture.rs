@@ -1,8 +1,8 @@
 //! For tests: a namespace without a server, in which plans are carried out until nothing is left to do.
 
 use kinds::{
-    ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolume,
-    PersistentVolumeClaim, Pod, ReplicaSet, StatefulSet, StorageClass, Time,
+    CSIDriver, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolume,
+    PersistentVolumeClaim, Pod, ReplicaSet, StatefulSet, StorageClass, Time, VolumeAttachment,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -106,6 +106,7 @@ impl World {
             )*};
         }
         put!(
+            CSIDriver,
             ControllerRevision,
             CronJob,
             DaemonSet,
@@ -117,7 +118,8 @@ impl World {
             Pod,
             ReplicaSet,
             StatefulSet,
-            StorageClass
+            StorageClass,
+            VolumeAttachment
         );
         caches
     }
@@ -191,7 +193,15 @@ impl World {
                         }
                     )*};
                 }
-                create!(ControllerRevision, Job, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet);
+                create!(
+                    ControllerRevision,
+                    Job,
+                    PersistentVolume,
+                    PersistentVolumeClaim,
+                    Pod,
+                    ReplicaSet,
+                    VolumeAttachment
+                );
                 panic!("nobody creates {}", id.plural)
             }
             Write::Update { id, subresource, object, .. } => {

@@ -21,8 +21,10 @@ use runtime::{Caches, Context, Controller, Plan, Request};
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 /// A claim that has it has been bound once; without its volume it is lost.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// The provisioner that is part of Setpoint.
+pub(crate) const LOCAL_PATH: &str = "setpoint.dev/local-path";
 /// Who made a volume.
-const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The node that the scheduler wants a volume for.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// What the API says objects are annotated with by this loop.

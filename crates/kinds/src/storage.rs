@@ -15,7 +15,8 @@ pub struct PersistentVolume {
 
 kind!(PersistentVolume, "v1", "persistentvolumes", cluster,
     "claim" => |volume| volume.spec.claim_ref.iter().map(|claim| format!("{}/{}", claim.namespace, claim.name)).collect(),
-    "free" => |volume| Vec::from_iter(volume.spec.claim_ref.is_none().then(|| volume.class().to_owned())));
+    "free" => |volume| Vec::from_iter(volume.spec.claim_ref.is_none().then(|| volume.class().to_owned())),
+    "attributes" => |volume| volume.attributes_classes());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -61,6 +62,11 @@ impl PersistentVolume {
         })
     }
 
+    /// The names of the attribute classes that it refers to.
+    pub fn attributes_classes(&self) -> Vec<String> {
+        Vec::from_iter(self.spec.volume_attributes_class_name.clone())
+    }
+
     /// The name of the claim that it is for.
     pub fn claim_key(&self) -> Option<Key> {
         self.spec.claim_ref.as_ref().map(|claim| Key::new(claim.namespace.as_str(), claim.name.as_str()))
@@ -87,7 +93,8 @@ pub struct PersistentVolumeClaim {
 
 kind!(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced,
     "volume" => |claim| vec![claim.spec.volume_name.clone()],
-    "waiting" => |claim| Vec::from_iter(claim.spec.volume_name.is_empty().then(|| claim.class().to_owned())));
+    "waiting" => |claim| Vec::from_iter(claim.spec.volume_name.is_empty().then(|| claim.class().to_owned())),
+    "attributes" => |claim| claim.attributes_classes());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -115,6 +122,17 @@ impl PersistentVolumeClaim {
         self.metadata.annotations.contains_key(CLASS_ANNOTATION) || self.spec.storage_class_name.is_some()
     }
 
+    /// The names of the attribute classes that it refers to: the one it wants, has, and is on the way to.
+    pub fn attributes_classes(&self) -> Vec<String> {
+        let target = self.status.modify_volume_status.as_ref().map(|status| status.target.clone());
+        let names = [
+            self.spec.volume_attributes_class_name.clone(),
+            self.status.current_volume_attributes_class_name.clone(),
+            target,
+        ];
+        names.into_iter().flatten().filter(|name| !name.is_empty()).collect()
+    }
+
     /// How large a volume it wants.
     pub fn requested(&self) -> Quantity {
         self.spec.resources.requests.get(STORAGE).copied().unwrap_or_default()
@@ -133,7 +151,25 @@ pub struct PersistentVolumeClaimStatus {
     pub access_modes: Vec<String>,
     pub capacity: BTreeMap<String, Quantity>,
     pub conditions: Vec<Condition>,
+    pub current_volume_attributes_class_name: Option<String>,
+    pub modify_volume_status: Option<ModifyVolumeStatus>,
 }
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ModifyVolumeStatus {
+    #[serde(rename = "targetVolumeAttributesClassName")]
+    pub target: String,
+}
+
+/// What volumes can be turned into while they are in use.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeAttributesClass {
+    pub metadata: Meta,
+}
+
+kind!(VolumeAttributesClass, "storage.k8s.io/v1", "volumeattributesclasses", cluster);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -169,7 +205,16 @@ pub struct VolumeAttachment {
     pub status: VolumeAttachmentStatus,
 }
 
-kind!(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", cluster);
+kind!(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", cluster,
+    "node" => |attachment| vec![attachment.spec.node_name.clone()],
+    "volume" => |attachment| attachment.volume().map(str::to_owned).into_iter().collect());
+
+impl VolumeAttachment {
+    /// The name of the volume that is attached; none if it is one that only a pod knows.
+    pub fn volume(&self) -> Option<&str> {
+        self.spec.source.get("persistentVolumeName")?.as_str()
+    }
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

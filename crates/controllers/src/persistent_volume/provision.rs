@@ -3,13 +3,11 @@
 //! A class may say with its parameter `path` below which directory of the node its volumes are.
 
 use super::claim::{Observed, annotate, reference};
-use super::{BOUND_BY_CONTROLLER, PROVISIONED_BY, SELECTED_NODE, YES};
+use super::{BOUND_BY_CONTROLLER, LOCAL_PATH, PROVISIONED_BY, SELECTED_NODE, YES};
 use kinds::{Node, Object, PersistentVolume, PersistentVolumeClaim, StorageClass, volume_mode};
 use object::{Edit, Value, View, json};
 use runtime::{Note, Plan};
 
-/// The provisioner that is part of Setpoint.
-pub(super) const LOCAL_PATH: &str = "setpoint.dev/local-path";
 /// Where the directories are unless the class says otherwise.
 const BASE: &str = "/var/lib/setpoint/local-path";
 /// By these a provisioner outside learns that a claim is waiting for it; older ones know only the first.

@@ -1,7 +1,6 @@
 //! Volumes: says how each stands, takes back what its claim does not want, and gives up what has lost its claim.
 
-use super::provision::LOCAL_PATH;
-use super::{BOUND_BY_CONTROLLER, PROVISIONED_BY, matching};
+use super::{BOUND_BY_CONTROLLER, LOCAL_PATH, PROVISIONED_BY, matching};
 use kinds::{Key, Object, PersistentVolume, PersistentVolumeClaim, Time};
 use object::{Edit, View};
 use runtime::{Caches, Note, Plan, Request};
