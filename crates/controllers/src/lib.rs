@@ -13,6 +13,7 @@ mod ephemeral_volume;
 mod fixture;
 mod garbage_collector;
 mod history;
+mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
 mod node_lifecycle;
@@ -36,6 +37,7 @@ pub const ALL: &[fn() -> Controller] = &[
     deployment::controller,
     ephemeral_volume::controller,
     garbage_collector::controller,
+    horizontal_pod_autoscaler::controller,
     job::controller,
     namespace::controller,
     node_lifecycle::controller,
