@@ -1,8 +1,9 @@
 //! For tests: a namespace without a server, in which plans are carried out until nothing is left to do.
 
 use kinds::{
-    ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints, Job, Key, Kind, Node, Object,
-    PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet, Time,
+    CSIDriver, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints, Job, Key, Kind, Node,
+    Object, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController,
+    Service, StatefulSet, StorageClass, Time, VolumeAttachment,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -115,6 +116,7 @@ impl World {
             )*};
         }
         put!(
+            CSIDriver,
             ControllerRevision,
             CronJob,
             DaemonSet,
@@ -123,13 +125,16 @@ impl World {
             Endpoints,
             Job,
             Node,
+            PersistentVolume,
             PersistentVolumeClaim,
             Pod,
             PodDisruptionBudget,
             ReplicaSet,
             ReplicationController,
             Service,
-            StatefulSet
+            StatefulSet,
+            StorageClass,
+            VolumeAttachment
         );
         caches
     }
@@ -140,9 +145,28 @@ impl World {
 
     /// Plans and writes once.
     pub(crate) fn step(&mut self, name: &str, plan: &dyn Fn(&Caches, &Request) -> Plan) -> Plan {
-        let planned = plan(&self.caches(), &self.request(name));
+        self.step_request(&self.request(name), plan)
+    }
+
+    fn step_request(&mut self, request: &Request, plan: &dyn Fn(&Caches, &Request) -> Plan) -> Plan {
+        let planned = plan(&self.caches(), request);
         self.apply(&planned);
         planned
+    }
+
+    /// Plans and writes for each of these keys in turn, until there is nothing left to write for any.
+    pub(crate) fn settle_all(&mut self, keys: &[Key], plan: &dyn Fn(&Caches, &Request) -> Plan) {
+        for _ in 0..MAX_ROUNDS {
+            let mut quiet = true;
+            for key in keys {
+                let request = Request { key: key.clone(), now: self.now, failure: None };
+                quiet &= self.step_request(&request, plan).writes.is_empty();
+            }
+            if quiet {
+                return;
+            }
+        }
+        panic!("no fixed point: {:#?}", self.writes.iter().rev().take(8).collect::<Vec<_>>());
     }
 
     /// Plans and writes until there is nothing left to write; returns how long the loop would then wait.
@@ -188,7 +212,17 @@ impl World {
                         }
                     )*};
                 }
-                create!(ControllerRevision, EndpointSlice, Endpoints, Job, PersistentVolumeClaim, Pod, ReplicaSet);
+                create!(
+                    ControllerRevision,
+                    EndpointSlice,
+                    Endpoints,
+                    Job,
+                    PersistentVolume,
+                    PersistentVolumeClaim,
+                    Pod,
+                    ReplicaSet,
+                    VolumeAttachment
+                );
                 panic!("nobody creates {}", id.plural)
             }
             Write::Update { id, subresource, object, .. } => {

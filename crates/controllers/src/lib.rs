@@ -4,6 +4,7 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod attach_detach;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -11,16 +12,21 @@ mod disruption;
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
 mod endpoints;
+mod ephemeral_volume;
 #[cfg(test)]
 mod fixture;
 mod garbage_collector;
 mod history;
+mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
 mod node_ipam;
 mod node_lifecycle;
+mod persistent_volume;
+mod persistent_volume_expander;
 mod pod_condition;
 mod pod_gc;
+mod protection;
 mod replica_set;
 mod replication_controller;
 mod resource_quota;
@@ -48,6 +54,7 @@ pub fn all(settings: &Settings) -> Vec<Controller> {
 
 /// Loops that find everything they have to know in objects.
 const ALL: &[fn() -> Controller] = &[
+    attach_detach::controller,
     cron_job::controller,
     daemon_set::controller,
     deployment::controller,
@@ -55,11 +62,18 @@ const ALL: &[fn() -> Controller] = &[
     endpoint_slice::controller,
     endpoint_slice_mirroring::controller,
     endpoints::controller,
+    ephemeral_volume::controller,
     garbage_collector::controller,
+    horizontal_pod_autoscaler::controller,
     job::controller,
     namespace::controller,
     node_lifecycle::controller,
+    persistent_volume::controller,
+    persistent_volume_expander::controller,
     pod_gc::controller,
+    protection::attributes_classes,
+    protection::claims,
+    protection::volumes,
     replica_set::controller,
     replication_controller::controller,
     resource_quota::controller,

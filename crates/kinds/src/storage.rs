@@ -1,6 +1,6 @@
 //! Volumes, claims and classes.
 
-use crate::{Condition, LabelSelector, Meta, ObjectReference, Resources, kind};
+use crate::{Condition, Key, LabelSelector, Meta, ObjectReference, Resources, kind};
 use object::{Quantity, Value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,9 @@ pub struct PersistentVolume {
 }
 
 kind!(PersistentVolume, "v1", "persistentvolumes", cluster,
-    "claim" => |volume| volume.spec.claim_ref.iter().map(|claim| format!("{}/{}", claim.namespace, claim.name)).collect());
+    "claim" => |volume| volume.spec.claim_ref.iter().map(|claim| format!("{}/{}", claim.namespace, claim.name)).collect(),
+    "free" => |volume| Vec::from_iter(volume.spec.claim_ref.is_none().then(|| volume.class().to_owned())),
+    "attributes" => |volume| volume.attributes_classes());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -25,6 +27,7 @@ pub struct PersistentVolumeSpec {
     pub persistent_volume_reclaim_policy: String,
     pub storage_class_name: String,
     pub volume_mode: Option<String>,
+    pub volume_attributes_class_name: Option<String>,
     pub node_affinity: Option<Value>,
     pub host_path: Option<Value>,
     pub local: Option<Value>,
@@ -39,6 +42,47 @@ pub struct PersistentVolumeStatus {
     pub reason: String,
 }
 
+impl PersistentVolume {
+    /// The name of its class; empty if it is in none.
+    pub fn class(&self) -> &str {
+        self.metadata.annotations.get(CLASS_ANNOTATION).map_or(&self.spec.storage_class_name, |name| name)
+    }
+
+    /// How large it is.
+    pub fn capacity(&self) -> Quantity {
+        self.spec.capacity.get(STORAGE).copied().unwrap_or_default()
+    }
+
+    /// Whether it is, or is meant to be, this claim's: not only one of the same name, once that is known.
+    pub fn is_for(&self, claim: &PersistentVolumeClaim) -> bool {
+        let meta = &claim.metadata;
+        self.spec.claim_ref.as_ref().is_some_and(|reference| {
+            let same = reference.name == meta.name && reference.namespace == meta.namespace;
+            same && (reference.uid.is_empty() || reference.uid == meta.uid)
+        })
+    }
+
+    /// The names of the attribute classes that it refers to.
+    pub fn attributes_classes(&self) -> Vec<String> {
+        Vec::from_iter(self.spec.volume_attributes_class_name.clone())
+    }
+
+    /// The name of the claim that it is for.
+    pub fn claim_key(&self) -> Option<Key> {
+        self.spec.claim_ref.as_ref().map(|claim| Key::new(claim.namespace.as_str(), claim.name.as_str()))
+    }
+}
+
+/// How classes were named before there was a field for it; it still counts.
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+/// What the size of volumes goes by among resources.
+const STORAGE: &str = "storage";
+
+/// How a volume is used if nothing is said.
+pub fn volume_mode(mode: Option<&String>) -> &str {
+    mode.map_or("Filesystem", String::as_str)
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaim {
@@ -47,7 +91,10 @@ pub struct PersistentVolumeClaim {
     pub status: PersistentVolumeClaimStatus,
 }
 
-kind!(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced);
+kind!(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced,
+    "volume" => |claim| vec![claim.spec.volume_name.clone()],
+    "waiting" => |claim| Vec::from_iter(claim.spec.volume_name.is_empty().then(|| claim.class().to_owned())),
+    "attributes" => |claim| claim.attributes_classes());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -59,6 +106,42 @@ pub struct PersistentVolumeClaimSpec {
     /// Absent: the default class; empty: none.
     pub storage_class_name: Option<String>,
     pub volume_mode: Option<String>,
+    pub volume_attributes_class_name: Option<String>,
+    pub data_source: Option<Value>,
+}
+
+impl PersistentVolumeClaim {
+    /// The name of the class it wants; empty if it wants none, or has yet to be given the default one.
+    pub fn class(&self) -> &str {
+        let annotated = self.metadata.annotations.get(CLASS_ANNOTATION);
+        annotated.or(self.spec.storage_class_name.as_ref()).map_or("", String::as_str)
+    }
+
+    /// Whether it says which class it wants; none is an answer too.
+    pub fn names_class(&self) -> bool {
+        self.metadata.annotations.contains_key(CLASS_ANNOTATION) || self.spec.storage_class_name.is_some()
+    }
+
+    /// The names of the attribute classes that it refers to: the one it wants, has, and is on the way to.
+    pub fn attributes_classes(&self) -> Vec<String> {
+        let target = self.status.modify_volume_status.as_ref().map(|status| status.target.clone());
+        let names = [
+            self.spec.volume_attributes_class_name.clone(),
+            self.status.current_volume_attributes_class_name.clone(),
+            target,
+        ];
+        names.into_iter().flatten().filter(|name| !name.is_empty()).collect()
+    }
+
+    /// How large a volume it wants.
+    pub fn requested(&self) -> Quantity {
+        self.spec.resources.requests.get(STORAGE).copied().unwrap_or_default()
+    }
+
+    /// How large the volume is that it has.
+    pub fn capacity(&self) -> Quantity {
+        self.status.capacity.get(STORAGE).copied().unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -68,7 +151,25 @@ pub struct PersistentVolumeClaimStatus {
     pub access_modes: Vec<String>,
     pub capacity: BTreeMap<String, Quantity>,
     pub conditions: Vec<Condition>,
+    pub current_volume_attributes_class_name: Option<String>,
+    pub modify_volume_status: Option<ModifyVolumeStatus>,
 }
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ModifyVolumeStatus {
+    #[serde(rename = "targetVolumeAttributesClassName")]
+    pub target: String,
+}
+
+/// What volumes can be turned into while they are in use.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeAttributesClass {
+    pub metadata: Meta,
+}
+
+kind!(VolumeAttributesClass, "storage.k8s.io/v1", "volumeattributesclasses", cluster);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -84,6 +185,18 @@ pub struct StorageClass {
 
 kind!(StorageClass, "storage.k8s.io/v1", "storageclasses", cluster);
 
+impl StorageClass {
+    pub fn is_default(&self) -> bool {
+        let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+        marks.iter().any(|mark| self.metadata.annotation(mark) == "true")
+    }
+
+    /// Whether claims are bound only once it is known where they are used.
+    pub fn waits_for_consumer(&self) -> bool {
+        self.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct VolumeAttachment {
@@ -92,7 +205,16 @@ pub struct VolumeAttachment {
     pub status: VolumeAttachmentStatus,
 }
 
-kind!(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", cluster);
+kind!(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", cluster,
+    "node" => |attachment| vec![attachment.spec.node_name.clone()],
+    "volume" => |attachment| attachment.volume().map(str::to_owned).into_iter().collect());
+
+impl VolumeAttachment {
+    /// The name of the volume that is attached; none if it is one that only a pod knows.
+    pub fn volume(&self) -> Option<&str> {
+        self.spec.source.get("persistentVolumeName")?.as_str()
+    }
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -10,6 +10,11 @@ pub fn parse(text: &str) -> Option<(i64, u32)> {
     Some((i64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?))
 }
 
+/// A span of time as Go writes it: `1m30s`, `17.5s`; none if the text is none, or goes backwards.
+pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
+    text.parse::<jiff::SignedDuration>().ok()?.try_into().ok()
+}
+
 /// `2006-01-02T15:04:05Z`; none if the time is beyond what can be written.
 pub fn format(seconds: i64) -> Option<String> {
     Some(Timestamp::from_second(seconds).ok()?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -50,6 +55,13 @@ mod tests {
         assert_eq!(parse("2026-01-02T05:04:05.5+02:00"), Some((1_767_323_045, 500_000_000)));
         assert_eq!(parse("1969-12-31T23:59:59.25Z"), Some((-1, 250_000_000)));
         assert_eq!(parse("yesterday"), None);
+    }
+
+    #[test]
+    fn spans_are_read_as_go_writes_them() {
+        let seconds = |text: &str| parse_duration(text).map(|span| span.as_secs_f64());
+        assert_eq!([seconds("30s"), seconds("1m0s"), seconds("1h2m3.5s")], [Some(30.0), Some(60.0), Some(3723.5)]);
+        assert_eq!([seconds("-1s"), seconds("soon"), seconds("")], [None, None, None]);
     }
 
     #[test]

@@ -337,7 +337,8 @@ impl ListOptions {
     }
 }
 
-fn with_query(path: &str, query: &[(&str, String)]) -> String {
+/// A path with a query, whatever is in it.
+pub fn with_query(path: &str, query: &[(&str, String)]) -> String {
     let pairs: Vec<String> =
         query.iter().map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, PLAIN))).collect();
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }

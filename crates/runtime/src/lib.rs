@@ -22,7 +22,7 @@ mod reflector;
 mod transport;
 
 pub use cache::{Cache, Change, Progress};
-pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal};
+pub use client::{Client, DeleteOptions, List, ListOptions, PatchType, Propagation, Target, refusal, with_query};
 pub use controller::{Context, Controller, Request, controller_key};
 pub use discovery::Discovered;
 pub use executor::Tell;

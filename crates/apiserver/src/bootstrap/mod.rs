@@ -41,6 +41,7 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
     }));
     ensure(&client, objects).await?;
+    ensure_storage_class(&client).await?;
     // The service gets its address from the range, which is looked up in the cache.
     api.registry.cache.current().await.map_err(ApiError::internal)?;
     ensure_api_service(api, &client).await?;
@@ -48,6 +49,26 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     mark_range_ready(&client, &object::time::format(now).unwrap_or_default()).await?;
     endpoints::publish(&client, &api.address).await?;
     ensure_policy(&client).await
+}
+
+/// A class for claims that name none, in a cluster that has no classes at all: directories of the node that a pod runs
+/// on. Who makes a class of their own decides what is the default from then on.
+async fn ensure_storage_class(client: &Local) -> Result<(), ApiError> {
+    let collection = "/apis/storage.k8s.io/v1/storageclasses";
+    if !client.get(collection).await?.items("items").is_empty() {
+        return Ok(());
+    }
+    let class = json!({
+        "metadata": {
+            "name": "local-path",
+            "annotations": { "storageclass.kubernetes.io/is-default-class": "true" },
+        },
+        "provisioner": "setpoint.dev/local-path",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": true,
+    });
+    ensure_one(client, collection, &class).await
 }
 
 /// The range that this server hands addresses out from is ready by that alone.
