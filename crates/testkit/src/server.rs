@@ -60,7 +60,8 @@ impl Server {
             std::fs::copy(file.path(), to.join(file.file_name())).expect("a key can be copied");
         }
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let mut server = Server { program: self.program.clone(), arguments, process: None, dir };
+        let (program, nodes) = (self.program.clone(), self.nodes.clone());
+        let mut server = Server { program, arguments, nodes, process: None, dir };
         server.restart().await;
         server
     }
