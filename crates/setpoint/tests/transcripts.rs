@@ -46,6 +46,6 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        workloads
+        daemon_set deployment replica_set stateful_set workloads
     }
 }
