@@ -52,7 +52,7 @@ fn observe(caches: &Caches) -> Observed {
     let pods = caches.of::<Pod>();
     let mut pending: Vec<_> = pods.by("node", "").into_iter().filter(|pod| waits(pod)).collect();
     pending.sort_by_key(|pod| (std::cmp::Reverse(pod.spec.priority.unwrap_or(0)), pod.metadata.creation_timestamp));
-    let nodes = caches.of::<Node>().all().into_iter().filter(|node| node.is_ready() && !node.spec.unschedulable);
+    let nodes = caches.of::<Node>().all().into_iter().filter(|node| node.is_ready());
     let nodes = nodes.map(|node| {
         let running: Vec<_> =
             pods.by("node", &node.metadata.name).into_iter().filter(|pod| !pod.is_finished()).collect();
@@ -108,9 +108,17 @@ impl Place {
             .all(|(name, amount)| amount.is_zero() || self.free.get(&name).is_some_and(|free| amount <= *free));
         let wanted = node_name_of(pod);
         room && wanted.is_none_or(|name| name == self.node.metadata.name)
-            && self.node.spec.taints.iter().all(tolerated)
+            && self.node.spec.taints.iter().chain(cordon(&self.node).as_ref()).all(tolerated)
             && pod.spec.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
+}
+
+/// A node that takes no new pods takes those of daemons, which tolerate the taint that says so. It counts from the
+/// moment the node is cordoned, whether or not the taint is there yet.
+fn cordon(node: &Node) -> Option<Taint> {
+    let taint =
+        || Taint { key: "node.kubernetes.io/unschedulable".into(), effect: "NoSchedule".into(), ..Taint::default() };
+    node.spec.unschedulable.then(taint)
 }
 
 /// The one node that the pod of a daemon is meant for.
@@ -176,5 +184,19 @@ mod tests {
         assert_eq!(bound(vec![pod("x", "3")], nodes()), [""; 0]);
         let tainted = node("a", |node| node["spec"] = json!({ "taints": [{ "key": "k", "effect": "NoSchedule" }] }));
         assert_eq!(bound(vec![pod("x", "1")], vec![tainted, node("b", |_| {})]), ["x=b"]);
+    }
+
+    #[test]
+    fn a_cordoned_node_takes_only_pods_that_tolerate_it() {
+        let cordoned = || vec![node("a", |node| node["spec"] = json!({ "unschedulable": true }))];
+        assert_eq!(bound(vec![pod("x", "1")], cordoned()), [""; 0]);
+        let daemon: Object<Pod> = Object::of(&json!({
+            "metadata": { "name": "d", "namespace": "default", "uid": "d" },
+            "spec": {
+                "containers": [{ "name": "c" }],
+                "tolerations": [{ "key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule" }],
+            },
+        }));
+        assert_eq!(bound(vec![Arc::new(daemon)], cordoned()), ["d=a"]);
     }
 }

@@ -39,13 +39,13 @@ macro_rules! transcripts {
 
 transcripts! { "transcripts", 0:
     apply auth create delete diff_and_edit discovery dry_run events get immutable labels mistakes namespaces nodes
-    patch quotas replace server_side_apply services wait watch
+    patch quotas replace server_side_apply services two_writers wait watch
 }
 
 mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        workloads
+        cron_job daemon_set deployment garbage job leader maintenance quota replica_set scheduling stateful_set workloads
     }
 }

@@ -5,6 +5,7 @@
 use crate::https::Client;
 use crate::process::Process;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// What it says on standard output once it serves.
@@ -83,6 +84,16 @@ impl Server {
 
     pub fn client(&self) -> Client {
         Client::new(&self.kubeconfig())
+    }
+
+    /// Runs the stock kubectl as the administrator, which must succeed, and returns what it prints.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("kubectl");
+        command.args(arguments).env("KUBECONFIG", self.kubeconfig()).env("HOME", self.dir());
+        let output = command.output().expect("kubectl is installed");
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments:?} failed\n{stdout}\n{stderr}\n{}", self.last_words());
+        stdout.into_owned()
     }
 
     /// Ends it at once, as a power failure would.

@@ -34,9 +34,12 @@ pub(super) fn address(index: usize) -> String {
     format!("10.{}.{}.{}", 128 + (index >> 16 & 0x3f), index >> 8 & 0xff, index & 0xff)
 }
 
+/// How many addresses a node has for its pods.
+pub(super) const POD_ADDRESSES: usize = 254;
+
 /// Addresses of pods are not reachable; they only have to differ.
 pub(super) fn pod_address(node: usize, number: usize) -> String {
-    let address = node * 256 + number % 254 + 1;
+    let address = node * 256 + number % POD_ADDRESSES + 1;
     format!("10.{}.{}.{}", 192 + (address >> 16 & 0x3f), address >> 8 & 0xff, address & 0xff)
 }
 

@@ -3,14 +3,15 @@
 //! Each has an object, a lease it renews and an identity of its own. A pod that is bound to one starts, becomes ready,
 //! ends if it is of a kind that ends, and goes when it is deleted.
 
+mod addresses;
 mod machine;
 mod pod;
 
+use addresses::Addresses;
 use kinds::{Key, Lease, Node, Pod};
 use object::{ApiError, json};
 use parking_lot::Mutex;
 use runtime::{Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Gives a node its client.
@@ -56,13 +57,6 @@ struct Fleet {
     count: usize,
     as_node: AsNode,
     addresses: Mutex<Addresses>,
-}
-
-/// Which address each pod has, by UID, and the next that is free on each node.
-#[derive(Default)]
-struct Addresses {
-    of: BTreeMap<String, String>,
-    next: BTreeMap<usize, usize>,
 }
 
 impl Fleet {
@@ -112,7 +106,8 @@ impl Fleet {
             return Ok(plan);
         }
         let client = (self.as_node)(&pod.spec.node_name);
-        let address = self.addresses.lock().get(index, &pod.metadata.uid);
+        let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
+        let address = self.addresses.lock().get(index, &pod, neighbours);
         match pod::step(&pod, &address, &machine::address(index), request.now) {
             pod::Step::Report(status) => {
                 let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": status });
@@ -122,7 +117,7 @@ impl Fleet {
                 }
             }
             pod::Step::Remove => {
-                self.addresses.lock().of.remove(&pod.metadata.uid);
+                self.addresses.lock().forget(&pod.metadata.uid);
                 let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
                 match client.delete(&Target::of(&*pod), &at_once).await {
                     Err(error) if !is_outrun(&error) => return Err(error),
@@ -141,17 +136,4 @@ impl Fleet {
 /// Whether the object has changed or gone meanwhile; its next event brings the loop back.
 fn is_outrun(error: &ApiError) -> bool {
     matches!(error.reason(), object::Reason::NotFound | object::Reason::Conflict)
-}
-
-impl Addresses {
-    fn get(&mut self, node: usize, uid: &str) -> String {
-        if let Some(address) = self.of.get(uid) {
-            return address.clone();
-        }
-        let next = self.next.entry(node).or_insert(0);
-        let address = machine::pod_address(node, *next);
-        *next += 1;
-        self.of.insert(uid.to_owned(), address.clone());
-        address
-    }
 }
