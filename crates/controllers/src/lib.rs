@@ -4,6 +4,7 @@
 //! with what it watches; `observe`, from caches; `plan`, pure, with the time passed in; its tables of tests. And each
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
+mod certificates;
 mod deployment;
 mod disruption;
 mod endpoint_slice;
@@ -24,6 +25,7 @@ mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_account;
+mod service_account_token;
 mod service_load_balancer;
 mod settings;
 mod stateful_set;
@@ -32,7 +34,7 @@ mod token_cleaner;
 mod ttl;
 mod workload;
 
-pub use settings::{Cidr, Settings};
+pub use settings::{Asked, Cidr, Settings, Signer};
 
 use runtime::Controller;
 
@@ -65,5 +67,10 @@ const ALL: &[fn() -> Controller] = &[
 ];
 
 /// Loops that have to be told something about the cluster.
-const CONFIGURED: &[fn(&Settings) -> Controller] =
-    &[node_ipam::controller, root_ca::controller, service_load_balancer::controller];
+const CONFIGURED: &[fn(&Settings) -> Controller] = &[
+    certificates::controller,
+    node_ipam::controller,
+    root_ca::controller,
+    service_account_token::controller,
+    service_load_balancer::controller,
+];
