@@ -3,6 +3,10 @@
 //! It signs the serving certificate, which is made anew at every start and before it runs out, and the certificates of
 //! clients.
 
+mod requests;
+
+pub use requests::{Requested, Validity, read_request};
+
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
@@ -29,6 +33,8 @@ pub enum PkiError {
     File { path: PathBuf, source: std::io::Error },
     #[error("{}: {why}", path.display())]
     Content { path: PathBuf, why: String },
+    #[error("{0}")]
+    Request(String),
     #[error("a certificate cannot be made: {0}")]
     Make(#[from] rcgen::Error),
     #[error("a certificate cannot be used: {0}")]

@@ -42,10 +42,12 @@ fn services_of_node(change: &Change<Node>, caches: &Caches) -> Vec<kinds::Key> {
     pods.iter().flat_map(|pod| backends::services_of_pod(pod, caches)).collect()
 }
 
+/// A pod that is selected, with its node if that is known.
+type Selected = (Arc<Object<Pod>>, Option<Arc<Object<Node>>>);
+
 struct Observed {
     service: Arc<Object<Service>>,
-    /// Pods that are selected, each with its node if that is known.
-    pods: Vec<(Arc<Object<Pod>>, Option<Arc<Object<Node>>>)>,
+    pods: Vec<Selected>,
     slices: Vec<Arc<Object<EndpointSlice>>>,
 }
 

@@ -5,6 +5,7 @@
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
 mod attach_detach;
+mod certificates;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -33,6 +34,7 @@ mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_account;
+mod service_account_token;
 mod service_load_balancer;
 mod settings;
 mod stateful_set;
@@ -42,7 +44,7 @@ mod ttl;
 mod ttl_after_finished;
 mod workload;
 
-pub use settings::{Cidr, Settings};
+pub use settings::{Asked, Cidr, Settings, Signer};
 
 use runtime::Controller;
 
@@ -87,5 +89,10 @@ const ALL: &[fn() -> Controller] = &[
 ];
 
 /// Loops that have to be told something about the cluster.
-const CONFIGURED: &[fn(&Settings) -> Controller] =
-    &[node_ipam::controller, root_ca::controller, service_load_balancer::controller];
+const CONFIGURED: &[fn(&Settings) -> Controller] = &[
+    certificates::controller,
+    node_ipam::controller,
+    root_ca::controller,
+    service_account_token::controller,
+    service_load_balancer::controller,
+];

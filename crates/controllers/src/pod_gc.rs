@@ -90,7 +90,7 @@ const ORPHANED: Verdict<'static> = Verdict {
 fn plan(observed: &Observed, now: Time, threshold: usize) -> Plan {
     let mut plan = Plan::default();
     let garbage = garbage(observed, threshold);
-    let is_marked = |entry: &&(&Arc<Object<Pod>>, Option<&Verdict<'_>>)| entry.0.is_finished();
+    let is_marked = |entry: &&Garbage<'_>| entry.0.is_finished();
     for (pod, _) in garbage.iter().filter(is_marked) {
         plan.delete_with(pod, DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() });
     }
@@ -102,8 +102,10 @@ fn plan(observed: &Observed, now: Time, threshold: usize) -> Plan {
     plan
 }
 
-/// The pods to be deleted, each with what is to be said of it.
-fn garbage(observed: &Observed, threshold: usize) -> Vec<(&Arc<Object<Pod>>, Option<&'static Verdict<'static>>)> {
+/// A pod to be deleted, and what is to be said of it.
+type Garbage<'a> = (&'a Arc<Object<Pod>>, Option<&'static Verdict<'static>>);
+
+fn garbage(observed: &Observed, threshold: usize) -> Vec<Garbage<'_>> {
     // Those are as good as gone; whoever holds them by a finalizer is not asked again and again.
     let is_there = |pod: &&Arc<Object<Pod>>| pod.metadata.deletion_grace_period_seconds != Some(0);
     let (mut garbage, mut ended) = (Vec::new(), Vec::new());

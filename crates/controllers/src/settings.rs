@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -11,11 +12,32 @@ pub struct Settings {
     pub address: IpAddr,
     /// Where pods get their addresses from.
     pub cluster_cidr: Cidr,
+    /// Whoever has the key of the authority; without, nobody signs.
+    pub signer: Option<Arc<dyn Signer>>,
+}
+
+/// Signs certificates in the name of the cluster's authority.
+pub trait Signer: std::fmt::Debug + Send + Sync {
+    /// What a request, as PEM, asks for; or what is wrong with it.
+    fn read(&self, request: &str) -> Result<Asked, String>;
+    /// A certificate for that, as PEM. Times are since 1970.
+    fn sign(&self, request: &str, usages: &[String], from: Duration, until: Duration) -> Result<String, String>;
+}
+
+/// Whom a certificate is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub common_name: String,
+    pub organizations: Vec<String>,
+    pub dns_names: usize,
+    pub addresses: usize,
+    pub emails: usize,
+    pub uris: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { authority: "".into(), address: Ipv4Addr::LOCALHOST.into(), cluster_cidr: Cidr::PODS }
+        Settings { authority: "".into(), address: Ipv4Addr::LOCALHOST.into(), cluster_cidr: Cidr::PODS, signer: None }
     }
 }
 

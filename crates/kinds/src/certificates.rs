@@ -1,6 +1,7 @@
 //! Certificate signing requests.
 
 use crate::{Condition, Meta, kind};
+use object::Value;
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,7 +23,9 @@ pub struct CertificateSigningRequestSpec {
     pub expiration_seconds: Option<i32>,
     pub usages: Vec<String>,
     pub username: String,
+    pub uid: String,
     pub groups: Vec<String>,
+    pub extra: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! Wiring: store, registry, API, listener.
 
+use crate::certifier::Certifier;
 use crate::control_plane::ControlPlane;
 use crate::{in_process, kubeconfig};
 use ambient::Ambient;
@@ -142,6 +143,7 @@ impl Cluster {
             authority: authority.certificate().into(),
             address: advertised.ip(),
             cluster_cidr: if nodes < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
+            signer: Some(Arc::new(Certifier(authority.clone()))),
         };
         let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
         control_plane.campaign(identity(&options.data_dir, &ambient)?);

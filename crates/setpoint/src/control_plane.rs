@@ -39,6 +39,7 @@ impl ControlPlane {
         let identity = |controller: &Controller| {
             let client = match controller.account {
                 "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
+                "kube-controller-manager" => as_user(clients, "system:kube-controller-manager", controller.name),
                 account => as_controller(clients, account),
             };
             let recorder = Recorder::new(client.clone(), controller.name, "", ambient, registry);

@@ -1,5 +1,6 @@
 //! A cluster in this process: the same wiring for the program, for tests, and for whoever embeds it.
 
+mod certifier;
 mod cluster;
 mod control_plane;
 pub mod in_process;
