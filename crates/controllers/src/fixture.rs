@@ -2,7 +2,8 @@
 
 use kinds::{
     CSIDriver, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node, Object, PersistentVolume,
-    PersistentVolumeClaim, Pod, ReplicaSet, StatefulSet, StorageClass, Time, VolumeAttachment,
+    PersistentVolumeClaim, Pod, ReplicaSet, ResourceClaim, ResourceClaimTemplate, StatefulSet, StorageClass, Time,
+    VolumeAttachment,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -117,6 +118,8 @@ impl World {
             PersistentVolumeClaim,
             Pod,
             ReplicaSet,
+            ResourceClaim,
+            ResourceClaimTemplate,
             StatefulSet,
             StorageClass,
             VolumeAttachment
@@ -200,6 +203,7 @@ impl World {
                     PersistentVolumeClaim,
                     Pod,
                     ReplicaSet,
+                    ResourceClaim,
                     VolumeAttachment
                 );
                 panic!("nobody creates {}", id.plural)

@@ -22,6 +22,7 @@ mod persistent_volume_expander;
 mod protection;
 mod replica_set;
 mod replication_controller;
+mod resource_claim;
 mod service_account;
 mod stateful_set;
 mod ttl_after_finished;
@@ -48,6 +49,7 @@ pub const ALL: &[fn() -> Controller] = &[
     protection::volumes,
     replica_set::controller,
     replication_controller::controller,
+    resource_claim::controller,
     service_account::controller,
     stateful_set::controller,
     ttl_after_finished::controller,
