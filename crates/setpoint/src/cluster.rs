@@ -1,7 +1,7 @@
 //! Wiring: store, registry, API, listener.
 
 use crate::control_plane::ControlPlane;
-use crate::{in_process, kubeconfig};
+use crate::{in_process, kubeconfig, usage};
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
@@ -135,6 +135,7 @@ impl Cluster {
         };
         let clients = in_process::clients(&api);
         let control_plane = ControlPlane::start(&clients, nodes, &ambient, &api.metrics.registry);
+        api.measure(Arc::new(usage::Simulated::new(&control_plane, &ambient)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

@@ -115,6 +115,7 @@ pub(super) fn renewal(name: &str, lease: Option<&Object<Lease>>, now: Time) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::View;
 
     #[test]
     fn names_and_addresses_differ() {

@@ -4,7 +4,10 @@
 //! ends if it is of a kind that ends, and goes when it is deleted.
 
 mod machine;
+mod meter;
 mod pod;
+
+pub use meter::Meter;
 
 use kinds::{Key, Lease, Node, Pod};
 use object::{ApiError, json};
