@@ -7,10 +7,11 @@ use crate::authorization::Authorization;
 use crate::flow::Flow;
 use crate::metrics::Metrics;
 use crate::openapi::Documents;
+use crate::usage::UsageSource;
 use ambient::Ambient;
 use registry::Registry;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A handle; clones are the same API.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Shared {
     pub(crate) audit: Option<Audit>,
     /// Where clients reach this server: `127.0.0.1:6443`.
     pub(crate) address: String,
+    /// Who knows what nodes and pods use, once there is somebody.
+    pub(crate) usage: OnceLock<Arc<dyn UsageSource>>,
 }
 
 impl Deref for Api {
@@ -56,9 +59,15 @@ impl Api {
             documents: Documents::default(),
             audit,
             address,
+            usage: OnceLock::new(),
             ambient,
         }));
         api.authorization.start(&api);
         api
+    }
+
+    /// From now on `source` is asked what nodes and pods use; the first one stays.
+    pub fn measure(&self, source: Arc<dyn UsageSource>) {
+        let _ = self.usage.set(source);
     }
 }

@@ -1,7 +1,9 @@
 //! Requests and the answers that clients insist on: codes, reasons, representations. On a store in memory.
 
 use ambient::Ambient;
-use apiserver::{Api, Authentication, Authorization, Peer, SigningKey, StaticTokens, bootstrap, user};
+use apiserver::{
+    Api, Authentication, Authorization, Peer, Sample, SigningKey, StaticTokens, Usage, UsageSource, bootstrap, user,
+};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
 use object::{Value, View, json};
@@ -242,4 +244,58 @@ async fn what_is_reported_with_a_status_is_no_change_of_what_is_wanted() {
         assert_eq!(written["metadata"]["annotations"]["a"], subresource);
         made = written;
     }
+}
+
+/// Everything uses the same, but for what is called `idle`, of which nothing is known.
+#[derive(Debug)]
+struct Same;
+
+impl UsageSource for Same {
+    fn node(&self, name: &str) -> Option<Sample<Usage>> {
+        let usage = Usage { cpu_millis: 250, memory_bytes: 64 << 20 };
+        let window = std::time::Duration::from_secs(90);
+        (name != "idle").then_some(Sample { at: 1_767_225_600, window, usage })
+    }
+
+    fn pod(&self, _namespace: &str, name: &str) -> Option<Sample<Vec<(String, Usage)>>> {
+        let Sample { at, window, usage } = self.node(name)?;
+        Some(Sample { at, window, usage: vec![("a".to_owned(), usage), ("b".to_owned(), usage)] })
+    }
+}
+
+#[tokio::test]
+async fn what_nodes_and_pods_use_is_told_as_far_as_it_is_known() {
+    let client = Client::start().await;
+    for name in ["busy", "idle"] {
+        let node = json!({ "metadata": { "name": name } });
+        assert_eq!(client.post("/api/v1/nodes", "application/json", &node).await.0, 201);
+        let containers = json!([{ "name": "a", "image": "a" }, { "name": "b", "image": "b" }]);
+        let metadata = json!({ "name": name, "labels": { "app": "web" } });
+        let pod =
+            json!({ "metadata": metadata, "spec": { "serviceAccountName": "default", "containers": containers } });
+        let account = json!({ "metadata": { "name": "default" } });
+        client.post("/api/v1/namespaces/default/serviceaccounts", "application/json", &account).await;
+        let (code, pod) = client.post("/api/v1/namespaces/default/pods", "application/json", &pod).await;
+        assert_eq!(code, 201, "{pod}");
+    }
+    let root = "/apis/metrics.k8s.io/v1beta1";
+    let (code, list) = client.get(&format!("{root}/nodes")).await;
+    assert_eq!((code, list.items("items").len()), (200, 0), "nobody has measured anything yet");
+    client.0.measure(Arc::new(Same));
+    let (_, list) = client.get(&format!("{root}/nodes")).await;
+    assert_eq!((list.text("kind"), list.items("items").len()), ("NodeMetricsList", 1));
+    let (_, node) = client.get(&format!("{root}/nodes/busy")).await;
+    assert_eq!(
+        (node.text("kind"), node.text("window"), node.text("timestamp")),
+        ("NodeMetrics", "1m30s", "2026-01-01T00:00:00Z")
+    );
+    assert_eq!(node.at("usage"), &json!({ "cpu": "250m", "memory": "64Mi" }));
+    assert_eq!(client.get(&format!("{root}/nodes/idle")).await.0, 404);
+    let (_, pods) = client.get(&format!("{root}/namespaces/default/pods?labelSelector=app%3Dweb")).await;
+    assert_eq!(pods.items("items")[0].items("containers").len(), 2);
+    assert_eq!(pods.items("items")[0].at("metadata").at("labels"), &json!({ "app": "web" }));
+    assert_eq!(client.get(&format!("{root}/pods?labelSelector=app%3Ddb")).await.1.items("items").len(), 0);
+    let (_, _, table) = client.send("GET", &format!("{root}/pods"), &[("accept", TABLE)], "").await;
+    assert_eq!(table.items("rows")[0].at("cells"), &json!(["busy", "500m", "128Mi", "1m30s"]));
+    assert_eq!(client.post(&format!("{root}/nodes"), "application/json", &json!({})).await.0, 405);
 }

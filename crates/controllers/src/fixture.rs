@@ -3,7 +3,7 @@
 use kinds::{
     CSIDriver, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints, Job, Key, Kind, Node,
     Object, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController,
-    Service, StatefulSet, StorageClass, Time, VolumeAttachment,
+    ResourceClaim, ResourceClaimTemplate, Service, StatefulSet, StorageClass, Time, VolumeAttachment,
 };
 use object::{Edit, Value, View, json};
 use runtime::{Caches, Note, Plan, Request, Write};
@@ -131,6 +131,8 @@ impl World {
             PodDisruptionBudget,
             ReplicaSet,
             ReplicationController,
+            ResourceClaim,
+            ResourceClaimTemplate,
             Service,
             StatefulSet,
             StorageClass,
@@ -221,6 +223,7 @@ impl World {
                     PersistentVolumeClaim,
                     Pod,
                     ReplicaSet,
+                    ResourceClaim,
                     VolumeAttachment
                 );
                 panic!("nobody creates {}", id.plural)

@@ -30,6 +30,7 @@ mod pod_gc;
 mod protection;
 mod replica_set;
 mod replication_controller;
+mod resource_claim;
 mod resource_quota;
 mod role_aggregation;
 mod root_ca;
@@ -78,6 +79,7 @@ const ALL: &[fn() -> Controller] = &[
     protection::volumes,
     replica_set::controller,
     replication_controller::controller,
+    resource_claim::controller,
     resource_quota::controller,
     role_aggregation::controller,
     service_account::controller,

@@ -14,10 +14,17 @@ pub struct Pod {
 }
 
 kind!(Pod, "v1", "pods", namespaced,
-    "node" => |pod| vec![pod.spec.node_name.clone()],
-    "orphan" => |pod| pod.metadata.orphaned(),
-    "job" => |pod| pod.tracked_by(),
-    "claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect());
+"node" => |pod| vec![pod.spec.node_name.clone()],
+"orphan" => |pod| pod.metadata.orphaned(),
+"job" => |pod| pod.tracked_by(),
+"claim" => |pod| pod.claims().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect(),
+"resource-claim" => |pod| {
+    pod.resource_claim_names().map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
+},
+"claim-template" => |pod| {
+    let templates = pod.spec.resource_claims.iter().filter_map(|claim| claim.resource_claim_template_name.as_ref());
+    templates.map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
+});
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -252,6 +259,12 @@ impl Pod {
     /// Whether it runs or may yet run, and is not on its way out.
     pub fn is_active(&self) -> bool {
         !self.is_finished() && !self.metadata.is_being_deleted()
+    }
+
+    /// The names of the claims of devices it has, as far as they are known: those made for it stand in its status.
+    pub fn resource_claim_names(&self) -> impl Iterator<Item = &str> {
+        let entries = self.spec.resource_claims.iter().chain(&self.status.resource_claim_statuses);
+        entries.filter_map(|entry| entry.resource_claim_name.as_deref())
     }
 
     /// The names of the claims it mounts, those made for it included.

@@ -15,6 +15,16 @@ pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     text.parse::<jiff::SignedDuration>().ok()?.try_into().ok()
 }
 
+/// A span of time as Go writes it, to the second: `1m30s`.
+pub fn format_duration(span: std::time::Duration) -> String {
+    let (hours, minutes, seconds) = (span.as_secs() / 3600, span.as_secs() / 60 % 60, span.as_secs() % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
 /// `2006-01-02T15:04:05Z`; none if the time is beyond what can be written.
 pub fn format(seconds: i64) -> Option<String> {
     Some(Timestamp::from_second(seconds).ok()?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -61,6 +71,10 @@ mod tests {
     fn spans_are_read_as_go_writes_them() {
         let seconds = |text: &str| parse_duration(text).map(|span| span.as_secs_f64());
         assert_eq!([seconds("30s"), seconds("1m0s"), seconds("1h2m3.5s")], [Some(30.0), Some(60.0), Some(3723.5)]);
+        assert_eq!(
+            ["30s", "1m0s", "1h2m3s"].map(|text| format_duration(parse_duration(text).unwrap())),
+            ["30s", "1m0s", "1h2m3s"]
+        );
         assert_eq!([seconds("-1s"), seconds("soon"), seconds("")], [None, None, None]);
     }
 

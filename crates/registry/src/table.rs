@@ -305,7 +305,7 @@ fn extensions() -> Vec<Resource> {
     ]
 }
 
-/// scheduling.k8s.io, coordination.k8s.io, node.k8s.io, discovery.k8s.io, flowcontrol.apiserver.k8s.io.
+/// scheduling.k8s.io, coordination.k8s.io, node.k8s.io, discovery.k8s.io, flowcontrol.apiserver.k8s.io, metrics.k8s.io.
 #[rustfmt::skip]
 fn cluster_services() -> Vec<Resource> {
     use Subresource::*;
@@ -322,6 +322,8 @@ fn cluster_services() -> Vec<Resource> {
             .strategy(&strategy::flow_control::FLOW_SCHEMA).printer(&print::FLOW_SCHEMA),
         cluster("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").subresources(&[Status])
             .strategy(&strategy::flow_control::PRIORITY_LEVEL).printer(&print::PRIORITY_LEVEL),
+        cluster("metrics.k8s.io/v1beta1", "NodeMetrics", "nodes").verbs(Verbs::READ_ONLY).printer(&print::NODE_METRICS),
+        namespaced("metrics.k8s.io/v1beta1", "PodMetrics", "pods").verbs(Verbs::READ_ONLY).printer(&print::POD_METRICS),
     ]
 }
 

@@ -41,6 +41,7 @@ const TABLES: &[(&str, &str)] = tables!(
     "events.v1",
     "flowcontrol.v1",
     "meta.v1",
+    "metrics.v1beta1",
     "networking.v1",
     "networking.v1beta1",
     "node.v1",

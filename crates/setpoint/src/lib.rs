@@ -5,6 +5,7 @@ mod cluster;
 mod control_plane;
 pub mod in_process;
 mod kubeconfig;
+mod usage;
 
 pub use cluster::{Cluster, Nodes, Options, StoreChoice};
 pub use control_plane::{Clients, ControlPlane};

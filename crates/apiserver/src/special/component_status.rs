@@ -1,6 +1,6 @@
 //! `ComponentStatus`: the old way of asking whether the parts of the control plane are well.
 
-use super::{Answer, answer};
+use super::{Answer, answer_list};
 use crate::context::Context;
 use http::StatusCode;
 use object::{Value, View, json};
@@ -16,26 +16,7 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
                 components.into_iter().find(|component| component.at("metadata").text("name") == ctx.target.name);
             Ok(ctx.viewer.value(StatusCode::OK, found.ok_or_else(|| ctx.not_found())?))
         }
-        "list" => match ctx.viewer.accept.guise {
-            crate::media::Guise::Table => {
-                let viewer = &ctx.viewer;
-                let table = crate::table::table(
-                    viewer.accept.meta,
-                    viewer.resource.printer,
-                    &json!({}),
-                    components,
-                    viewer.include,
-                    viewer.now,
-                    true,
-                );
-                Ok(answer(ctx, StatusCode::OK, &table))
-            }
-            _ => {
-                let list =
-                    json!({ "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": components });
-                Ok(answer(ctx, StatusCode::OK, &list))
-            }
-        },
+        "list" => Ok(answer_list(ctx, components.into())),
         _ => Err(crate::pipeline::method_not_allowed()),
     }
 }

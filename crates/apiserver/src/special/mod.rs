@@ -7,12 +7,14 @@ mod node;
 mod reviews;
 mod scale;
 mod token;
+mod usage;
 
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode::{self, Decoded};
+use crate::media::Guise;
 use crate::pipeline::method_not_allowed;
-use crate::render;
+use crate::{render, table};
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use object::{ApiError, Value, json};
@@ -33,6 +35,8 @@ pub(crate) async fn serve(ctx: &Context, body: &Bytes) -> Option<Answer> {
             Some(node::serve(ctx).await)
         }
         ("componentstatuses", "") => Some(component_status::serve(ctx).await),
+        ("nodes.metrics.k8s.io", "") => Some(usage::serve(ctx, usage::Measured::Node).await),
+        ("pods.metrics.k8s.io", "") => Some(usage::serve(ctx, usage::Measured::Pod).await),
         (table, "") if reviews::is_review(table) => creates(reviews::create(ctx, body).await),
         _ => None,
     }
@@ -59,6 +63,22 @@ fn read(ctx: &Context, api_version: &str, kind: &str, body: &[u8]) -> Result<Val
 /// Answers with a value of a built-in kind.
 fn answer(ctx: &Context, code: StatusCode, value: &Value) -> Response<Body> {
     render::respond(ctx.viewer.accept.format, code, value, ctx.viewer.pretty)
+}
+
+/// Answers with a list of objects that are stored nowhere.
+fn answer_list(ctx: &Context, items: Vec<Value>) -> Response<Body> {
+    let viewer = &ctx.viewer;
+    let value = match viewer.accept.guise {
+        Guise::Table => {
+            let printer = viewer.resource.printer;
+            table::table(viewer.accept.meta, printer, &json!({}), items, viewer.include, viewer.now, true)
+        }
+        _ => json!({
+            "kind": format!("{}List", ctx.resource.kind), "apiVersion": ctx.resource.api_version(), "metadata": {},
+            "items": items,
+        }),
+    };
+    answer(ctx, StatusCode::OK, &value)
 }
 
 fn success() -> Value {

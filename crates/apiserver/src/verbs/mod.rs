@@ -11,7 +11,7 @@ mod watch;
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteRequest, answers_with_the_object, delete, delete_collection, delete_object};
 pub(crate) use get::get;
-pub(crate) use list::list;
+pub(crate) use list::{list, selection};
 pub(crate) use patch::{patch, patch_value};
 pub(crate) use update::update;
 pub(crate) use watch::watch;

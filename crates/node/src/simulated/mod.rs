@@ -5,7 +5,10 @@
 
 mod addresses;
 mod machine;
+mod meter;
 mod pod;
+
+pub use meter::Meter;
 
 use addresses::Addresses;
 use kinds::{Key, Lease, Node, Pod};

@@ -2,7 +2,7 @@
 
 use super::text::{NONE, UNKNOWN, age, condition, count, join, name, or, since};
 use super::{AGE, NAME, boolean, integer, printer, string};
-use object::{Value, View};
+use object::{Quantity, Value, View};
 use std::collections::BTreeSet;
 
 printer!(NAMESPACE = |object, now| {
@@ -143,6 +143,27 @@ printer!(RUNTIME_CLASS = |object, now| {
     string("Handler", "What the container runtime calls it") => object.text("handler"),
     AGE => age(object, now),
 });
+
+printer!(NODE_METRICS = |object, _now| {
+    NAME => name(object),
+    string("CPU", "Processors in use") => object.at("usage").text("cpu"),
+    string("Memory", "Memory in use") => object.at("usage").text("memory"),
+    string("Window", "Over how long that was measured") => object.text("window"),
+});
+
+printer!(POD_METRICS = |object, _now| {
+    NAME => name(object),
+    string("CPU", "Processors in use") => used(object, "cpu"),
+    string("Memory", "Memory in use") => used(object, "memory"),
+    string("Window", "Over how long that was measured") => object.text("window"),
+});
+
+/// What all containers together use.
+fn used(pod: &Value, resource: &str) -> String {
+    let containers = pod.items("containers").iter();
+    let amounts = containers.filter_map(|container| container.at("usage").text(resource).parse::<Quantity>().ok());
+    amounts.sum::<Quantity>().to_string()
+}
 
 printer!(COMPONENT_STATUS = |object, _now| {
     NAME => name(object),
