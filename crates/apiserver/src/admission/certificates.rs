@@ -2,7 +2,7 @@
 //! that nobody gets a certificate of an administrator this way.
 
 use super::{Operation, Review};
-use object::{ApiError, Value, View, base64};
+use object::{ApiError, Edit, Value, View, base64, json};
 use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
 pub(super) const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
@@ -31,6 +31,24 @@ pub(super) fn validate_subject(review: &mut Review<'_>) -> Result<(), ApiError> 
         true => Err(review.forbid(&format!("use of {CLIENT_SIGNER} signer with system:masters group is not allowed"))),
         false => Ok(()),
     }
+}
+
+/// Writes down who asks, which decides who is approved: only the server says so, after all that others may have said.
+pub(super) fn identify(review: &mut Review<'_>) -> Result<(), ApiError> {
+    if !review.is(REQUESTS, Operation::Create) {
+        return Ok(());
+    }
+    let user = &review.ctx.user;
+    let spec = review.object.object_or_new("spec");
+    spec.set("username", user.name.as_str());
+    spec.set("groups", user.groups.clone());
+    if !user.uid.is_empty() {
+        spec.set("uid", user.uid.as_str());
+    }
+    if !user.extra.is_empty() {
+        spec.set("extra", json!(user.extra));
+    }
+    Ok(())
 }
 
 fn is_update(review: &Review<'_>, subresource: &str) -> bool {

@@ -155,6 +155,7 @@ const ALL: &[Plugin] = &[
     validating("CertificateApproval", certificates::validate_approval),
     validating("CertificateSigning", certificates::validate_signing),
     validating("CertificateSubjectRestriction", certificates::validate_subject),
+    Plugin { name: "CertificateRequestor", allocate: Some(certificates::identify), ..NONE },
     mutating("DefaultIngressClass", default_ingress_class::mutate),
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
     validating("PodResizeValidator", pod_resize_validator::validate),
