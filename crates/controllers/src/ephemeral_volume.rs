@@ -19,10 +19,12 @@ fn brings_templates(pod: &Pod) -> bool {
     pod.spec.volumes.iter().any(|volume| volume.ephemeral.is_some())
 }
 
+type Claim = Arc<Object<PersistentVolumeClaim>>;
+
 struct Observed {
     pod: Arc<Object<Pod>>,
     /// For each volume with a template: its name, the template, and whatever has the name of its claim.
-    volumes: Vec<(String, Value, Option<Arc<Object<PersistentVolumeClaim>>>)>,
+    volumes: Vec<(String, Value, Option<Claim>)>,
 }
 
 fn observe(caches: &Caches, request: &Request) -> Option<Observed> {

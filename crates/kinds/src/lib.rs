@@ -36,7 +36,7 @@ pub use self::discovery::*;
 pub use self::event::*;
 pub use self::meta::{LabelSelector, Labels, Meta, OwnerReference, Selector};
 pub use self::node::*;
-pub use self::object::{Id, Key, Kind, Object, Partial, Raw, Unreadable};
+pub use self::object::{Id, Index, Key, Kind, Object, Partial, Raw, Unreadable};
 pub use self::pod::*;
 pub use self::policy::*;
 pub use self::rbac::*;
@@ -56,7 +56,7 @@ macro_rules! kind {
     (@ $view:ident, $version:literal, $plural:literal, $namespaced:literal $(, $index:literal => $of:expr)*) => {
         impl $crate::Kind for $view {
             const ID: $crate::Id = $crate::Id::new($version, stringify!($view), $plural, $namespaced);
-            const INDEXES: &'static [(&'static str, fn(&Self) -> Vec<String>)] = &[$(($index, $of)),*];
+            const INDEXES: &'static [$crate::Index<Self>] = &[$(($index, $of)),*];
             fn meta(&self) -> &$crate::Meta {
                 &self.metadata
             }

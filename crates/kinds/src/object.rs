@@ -79,11 +79,14 @@ impl fmt::Display for Key {
     }
 }
 
+/// What caches can look objects up by: its name, and the values that an object is found under.
+pub type Index<K> = (&'static str, fn(&K) -> Vec<String>);
+
 /// A view of a kind.
 pub trait Kind: DeserializeOwned + fmt::Debug + Send + Sync + 'static {
     const ID: Id;
     /// What caches can look objects up by, besides their names and owners.
-    const INDEXES: &'static [(&'static str, fn(&Self) -> Vec<String>)];
+    const INDEXES: &'static [Index<Self>];
     fn meta(&self) -> &Meta;
     fn meta_mut(&mut self) -> &mut Meta;
 }

@@ -1,6 +1,7 @@
 //! One running program, and what it says: ready when it says so, and gone when its owner is.
 
 use ambient::Tasks;
+use ambient::watch;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use std::collections::VecDeque;
@@ -11,7 +12,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// A program that takes longer has a problem, which its last words should show.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);

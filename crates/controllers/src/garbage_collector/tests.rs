@@ -1,3 +1,5 @@
+//! What becomes of an object, by what is known of its owners and dependents.
+
 use super::*;
 
 const ID: Id = Id::new("v1", "ConfigMap", "configmaps", true);

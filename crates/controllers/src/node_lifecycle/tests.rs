@@ -1,3 +1,5 @@
+//! What becomes of nodes that report, and of those that are silent.
+
 use super::*;
 use kinds::Kind;
 use runtime::Write;

@@ -15,6 +15,9 @@ const SMALL: usize = 50;
 const UNHEALTHY: f64 = 0.55;
 const MIN_UNHEALTHY: usize = 3;
 
+/// A node, and what is to be thought of it.
+pub(super) type Judged = (Arc<Object<Node>>, Verdict);
+
 #[derive(Debug, Default)]
 pub(super) struct Zones {
     /// When the next node of each zone may be tainted.
@@ -34,8 +37,8 @@ enum State {
 
 impl Zones {
     /// The nodes that may be tainted so that pods leave.
-    pub(super) fn allow(&mut self, verdicts: &[(Arc<Object<Node>>, Verdict)], now: Time) -> BTreeSet<String> {
-        let mut zones: BTreeMap<String, Vec<&(Arc<Object<Node>>, Verdict)>> = BTreeMap::new();
+    pub(super) fn allow(&mut self, verdicts: &[Judged], now: Time) -> BTreeSet<String> {
+        let mut zones: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
         for entry in verdicts {
             zones.entry(zone(&entry.0)).or_default().push(entry);
         }
@@ -82,7 +85,7 @@ fn zone(node: &Node) -> String {
     format!("{}:\u{0}:{}", label("topology.kubernetes.io/region"), label("topology.kubernetes.io/zone"))
 }
 
-fn state(nodes: &[&(Arc<Object<Node>>, Verdict)]) -> State {
+fn state(nodes: &[&Judged]) -> State {
     let unwell = nodes.iter().filter(|(_, verdict)| verdict.ready != "True").count();
     match (nodes.len() - unwell, unwell) {
         (0, 1..) => State::Dark,

@@ -1,7 +1,9 @@
 //! Runs seeds of the simulation: `simulate [--seeds N] [--from SEED]`. A seed that fails is printed with what is wrong.
 //! With one seed and `SETPOINT_LOG=debug` it also tells what the loops did.
 
+use ambient::Tasks;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::simulation;
 
@@ -21,29 +23,45 @@ fn main() -> ExitCode {
             }
         }
     }
-    let (next, failed, done) = (AtomicU64::new(from), AtomicU64::new(0), AtomicU64::new(0));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::SeqCst);
-                    if seed >= from + seeds {
-                        return;
-                    }
-                    if let Err(problem) = simulation::run(seed) {
-                        failed.fetch_add(1, Ordering::SeqCst);
-                        eprintln!("seed {seed}: {problem}");
-                    }
-                    let done = done.fetch_add(1, Ordering::SeqCst) + 1;
-                    if done.is_multiple_of(100) {
-                        eprintln!("{done} of {seeds} seeds, {} failed", failed.load(Ordering::SeqCst));
-                    }
-                }
-            });
+    let progress = Arc::new(Progress { next: AtomicU64::new(from), ..Progress::default() });
+    let tasks = Tasks::new();
+    for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        let progress = progress.clone();
+        if let Err(error) = tasks.thread("seeds", move || progress.work(from, seeds)) {
+            eprintln!("simulate: {error}");
+            return ExitCode::FAILURE;
         }
-    });
-    let failed = failed.load(Ordering::SeqCst);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be made");
+    runtime.block_on(tasks.stop());
+    let failed = progress.failed.load(Ordering::SeqCst);
     eprintln!("{seeds} seeds from {from}, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What all threads work on.
+#[derive(Default)]
+struct Progress {
+    next: AtomicU64,
+    failed: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Progress {
+    fn work(&self, from: u64, seeds: u64) {
+        loop {
+            let seed = self.next.fetch_add(1, Ordering::SeqCst);
+            if seed >= from + seeds {
+                return;
+            }
+            if let Err(problem) = simulation::run(seed) {
+                self.failed.fetch_add(1, Ordering::SeqCst);
+                eprintln!("seed {seed}: {problem}");
+            }
+            let done = self.done.fetch_add(1, Ordering::SeqCst) + 1;
+            if done.is_multiple_of(100) {
+                eprintln!("{done} of {seeds} seeds, {} failed", self.failed.load(Ordering::SeqCst));
+            }
+        }
+    }
 }
