@@ -69,9 +69,9 @@ impl Process {
     /// Waits until it is ready, and returns the line that it said so with.
     pub async fn ready(&mut self) -> String {
         let changed = self.state.wait_for(|state| *state != State::Starting);
-        let state = tokio::time::timeout(READY_TIMEOUT, changed).await.map(|state| state.map(|state| state.clone()));
-        match state {
-            Ok(Ok(State::Ready(line))) => line,
+        let in_time = tokio::time::timeout(READY_TIMEOUT, changed).await;
+        match (in_time, self.state.borrow().clone()) {
+            (Ok(Ok(())), State::Ready(line)) => line,
             _ => panic!("the program did not get ready; its last words:\n{}", self.last_words()),
         }
     }
