@@ -1,6 +1,6 @@
 //! The operator of docs/operators.md, against a real server over HTTPS.
 
-#[allow(dead_code, reason = "the example has a main function of its own")]
+#[allow(dead_code, unreachable_pub, reason = "the example is a program of its own")]
 #[path = "../../runtime/examples/expose.rs"]
 mod expose;
 
