@@ -94,22 +94,18 @@ mod tests {
     #[test]
     fn those_that_would_be_missed_least_go_first() {
         let plain = pod("z", |_| {});
-        let cases: Vec<(&str, Box<dyn Fn(&mut Value)>)> = vec![
-            ("unscheduled", Box::new(|pod| pod["spec"]["nodeName"] = json!(""))),
-            ("pending", Box::new(|pod| pod["status"]["phase"] = json!("Pending"))),
-            ("not ready", Box::new(|pod| pod["status"]["conditions"][0]["status"] = json!("False"))),
-            (
-                "cheap",
-                Box::new(|pod| {
-                    pod["metadata"]["annotations"] = json!({ "controller.kubernetes.io/pod-deletion-cost": "-1" });
-                }),
-            ),
-            (
-                "ready lately",
-                Box::new(|pod| pod["status"]["conditions"][0]["lastTransitionTime"] = json!("2025-12-31T23:59:00Z")),
-            ),
-            ("restarting", Box::new(|pod| pod["status"]["containerStatuses"] = json!([{ "restartCount": 3 }]))),
-            ("young", Box::new(|pod| pod["metadata"]["creationTimestamp"] = json!("2025-12-31T23:59:00Z"))),
+        let cases: [(&str, fn(&mut Value)); 7] = [
+            ("unscheduled", |pod| pod["spec"]["nodeName"] = json!("")),
+            ("pending", |pod| pod["status"]["phase"] = json!("Pending")),
+            ("not ready", |pod| pod["status"]["conditions"][0]["status"] = json!("False")),
+            ("cheap", |pod| {
+                pod["metadata"]["annotations"] = json!({ "controller.kubernetes.io/pod-deletion-cost": "-1" });
+            }),
+            ("ready lately", |pod| {
+                pod["status"]["conditions"][0]["lastTransitionTime"] = json!("2025-12-31T23:59:00Z");
+            }),
+            ("restarting", |pod| pod["status"]["containerStatuses"] = json!([{ "restartCount": 3 }])),
+            ("young", |pod| pod["metadata"]["creationTimestamp"] = json!("2025-12-31T23:59:00Z")),
         ];
         for (what, edit) in cases {
             let pods = [plain.clone(), pod("zz", edit)];
