@@ -15,11 +15,16 @@ use registry::strategy::metadata;
 use registry::{Committed, Object, Write};
 use schema::apply::Managers;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// So often a generated name is tried that is taken already.
 const MAX_NAME_ATTEMPTS: usize = 8;
 /// So often a write is decided again because somebody else was faster.
 const MAX_ATTEMPTS: usize = 64;
+
+/// So often, and so long each time, a pod waits for the account that every namespace gets.
+const MAX_ACCOUNT_WAITS: usize = 20;
+const ACCOUNT_WAIT: Duration = Duration::from_millis(50);
 
 /// What a write led to.
 #[derive(Debug)]
@@ -43,10 +48,16 @@ pub(crate) type Maker<'a> = dyn FnMut() -> Result<Edited, ApiError> + Send + 'a;
 
 /// Stores a new object, which has its defaults and is in the stored version.
 pub(crate) async fn create(ctx: &Context, options: &Options, make: &mut Maker<'_>) -> Result<Stored, ApiError> {
-    let mut names_tried = 0;
+    let (mut names_tried, mut account_waits) = (0, 0);
     ctx.catch_up().await?;
     for _ in 0..MAX_ATTEMPTS {
         let Edited { value: mut new, managers } = make()?;
+        if account_waits < MAX_ACCOUNT_WAITS && admission::awaits_account(ctx, &new) {
+            account_waits += 1;
+            tokio::time::sleep(ACCOUNT_WAIT).await;
+            ctx.catch_up().await?;
+            continue;
+        }
         let generated = new.at("metadata").text("name").is_empty();
         stamp(ctx, &mut new);
         let managers = managers.or_else(|| ownership::after_create(ctx, options, &new));

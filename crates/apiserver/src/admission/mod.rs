@@ -24,6 +24,8 @@ mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod volume_claim_resize;
 
+pub(crate) use service_account::awaits_account;
+
 use crate::context::Context;
 use object::{ApiError, Value, View};
 use registry::{Object, Resource, Write};

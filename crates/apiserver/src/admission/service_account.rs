@@ -4,6 +4,7 @@
 
 use super::mirror_pod::is_mirror;
 use super::{Operation, Review, mirror_pod};
+use crate::context::Context;
 use crate::naming;
 use object::{ApiError, Edit, Value, View, json};
 use registry::Object;
@@ -40,6 +41,25 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
         spec.set("imagePullSecrets", names.collect::<Vec<_>>());
     }
     Ok(())
+}
+
+/// Whether a new pod has only to wait a moment: it runs as the account that a loop makes in every namespace, and its
+/// namespace is so new that this has not happened yet.
+pub(crate) fn awaits_account(ctx: &Context, pod: &Value) -> bool {
+    if ctx.hub.table != "pods" || !ctx.target.subresource.is_empty() || is_mirror(pod) {
+        return false;
+    }
+    let (spec, cache) = (pod.at("spec"), &ctx.api.registry.cache);
+    let names = [spec.text("serviceAccountName"), spec.text("serviceAccount"), DEFAULT];
+    let name = names.into_iter().find(|name| !name.is_empty());
+    let namespace = match pod.at("metadata").text("namespace") {
+        "" => &ctx.target.namespace,
+        namespace => namespace,
+    };
+    let lives = |namespace: Arc<Object>| !namespace.shared().at("metadata").has("deletionTimestamp");
+    name == Some(DEFAULT)
+        && cache.get(format!("serviceaccounts/{namespace}/{DEFAULT}").as_bytes()).is_none()
+        && cache.get(format!("namespaces/{namespace}").as_bytes()).is_some_and(lives)
 }
 
 pub(super) fn validate(review: &mut Review<'_>) -> Result<(), ApiError> {
