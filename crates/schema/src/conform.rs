@@ -155,6 +155,7 @@ impl<'a> Walk<'a> {
                 Scalar::IntOrString => "intstr.IntOrString",
                 Scalar::Time => "v1.Time",
                 Scalar::MicroTime => "v1.MicroTime",
+                Scalar::Duration => "v1.Duration",
             }
             .to_owned(),
         }
@@ -187,6 +188,13 @@ fn scalar(kind: Scalar, value: &mut Value) -> Result<bool, Mismatch> {
             let quantity: Quantity =
                 text.parse().map_err(|error: object::quantity::InvalidQuantity| Mismatch(error.to_string()))?;
             *value = Value::from(quantity.to_string());
+            true
+        }
+        Scalar::Duration => {
+            let Some(text) = value.as_str() else { return Ok(false) };
+            let span = time::parse_duration(text);
+            let span = span.ok_or_else(|| Mismatch(format!("time: invalid duration {text:?}")))?;
+            *value = Value::from(time::format_duration(span));
             true
         }
         Scalar::Time | Scalar::MicroTime => {
@@ -229,7 +237,7 @@ fn empty(shape: &Shape) -> Value {
             Scalar::Bool => Value::from(false),
             Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString => Value::from(0),
             Scalar::Quantity => Value::from("0"),
-            Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime => Value::from(""),
+            Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime | Scalar::Duration => Value::from(""),
         },
     }
 }

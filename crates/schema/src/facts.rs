@@ -176,6 +176,7 @@ impl Reader<'_> {
             "IntOrString" => Scalar::IntOrString,
             "Time" => Scalar::Time,
             "MicroTime" => Scalar::MicroTime,
+            "Duration" => Scalar::Duration,
             "Raw" | "FieldsV1" | "Json" | "SchemaOrArray" | "SchemaOrBool" | "SchemaOrStrings" => {
                 // Named after what they are, for the protobuf codec; to everything else they are any JSON.
                 return self.schema.declare(text);

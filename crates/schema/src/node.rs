@@ -49,6 +49,8 @@ pub enum Scalar {
     Time,
     /// RFC 3339, in microseconds.
     MicroTime,
+    /// A span of time as Go writes it: `1m30s`.
+    Duration,
 }
 
 /// An object with known fields.

@@ -93,6 +93,7 @@ fn shared_name(scalar: Scalar) -> Option<&'static str> {
         Scalar::IntOrString => Some("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
         Scalar::Time => Some("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
         Scalar::MicroTime => Some("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"),
+        Scalar::Duration => Some("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
         Scalar::String | Scalar::Bytes | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double => None,
     }
 }
@@ -257,7 +258,12 @@ fn plain(scalar: Scalar) -> Value {
         Scalar::Int32 => json!({ "type": "integer", "format": "int32" }),
         Scalar::Int64 => json!({ "type": "integer", "format": "int64" }),
         Scalar::Double => json!({ "type": "number", "format": "double" }),
-        Scalar::String | Scalar::Quantity | Scalar::IntOrString | Scalar::Time | Scalar::MicroTime => {
+        Scalar::String
+        | Scalar::Quantity
+        | Scalar::IntOrString
+        | Scalar::Time
+        | Scalar::MicroTime
+        | Scalar::Duration => {
             json!({ "type": "string" })
         }
     }

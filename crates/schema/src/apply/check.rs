@@ -97,7 +97,7 @@ fn misfit(shape: &Shape, value: &Value) -> Option<&'static str> {
         Shape::Scalar(Scalar::String | Scalar::Bytes) => (value.is_string(), "string"),
         Shape::Scalar(Scalar::Bool) => (value.is_boolean(), "boolean"),
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double) => (value.is_number(), "numeric (int or float)"),
-        Shape::Scalar(Scalar::Quantity | Scalar::IntOrString | Scalar::Time | Scalar::MicroTime) => {
+        Shape::Scalar(Scalar::Quantity | Scalar::IntOrString | Scalar::Time | Scalar::MicroTime | Scalar::Duration) => {
             (!value.is_object() && !value.is_array(), "any scalar")
         }
     };

@@ -181,6 +181,10 @@ fn scalar(kind: Scalar, found: Found<'_>) -> Result<Value, ProtobufError> {
             Parts { first: 1, third, .. } => Value::from(third),
             Parts { second, .. } => Value::from(second as i32),
         },
+        Scalar::Duration => {
+            let nanos = u64::try_from(Parts::read(found)?.first).map_err(|_| wrong())?;
+            Value::from(time::format_duration(std::time::Duration::from_nanos(nanos)))
+        }
         // No time at all is an empty message.
         Scalar::Time | Scalar::MicroTime if matches!(found, Found::Bytes([])) => Value::Null,
         Scalar::Time | Scalar::MicroTime => {

@@ -93,6 +93,13 @@ fn scalar(kind: Scalar, number: u32, value: &Value, writer: &mut Writer) -> Opti
                 Ok(())
             }));
         }
+        Scalar::Duration => {
+            let nanos = i64::try_from(time::parse_duration(value.as_str()?)?.as_nanos()).ok()?;
+            return Some(writer.message(number, |writer| {
+                writer.integer(1, nanos);
+                Ok(())
+            }));
+        }
         Scalar::Time | Scalar::MicroTime => {
             let (seconds, nanos) = time::parse(value.as_str()?)?;
             return Some(writer.message(number, |writer| {
