@@ -99,8 +99,10 @@ async fn what_was_compacted_away_is_said_to_be_gone() {
     assert_eq!((gone.status.as_u16(), gone.json()["reason"].as_str()), (410, Some("Expired")), "{gone:?}");
     let fresh = gone.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let rest = client.get(&format!("{CONFIG_MAPS}?continue={fresh}")).await.json();
-    let names: Vec<&str> =
+    let mut names: Vec<&str> =
         rest["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+    // Every namespace has one more, made by a loop.
+    names.retain(|name| *name != "kube-root-ca.crt");
     assert_eq!(names, ["b", "c", "d"]);
 
     // What this server saw itself it still knows; one that starts now does not.

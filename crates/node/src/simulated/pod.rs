@@ -156,9 +156,14 @@ mod tests {
         assert_eq!(step(&running, "", "", NOW), Step::Wait(Some(DEFAULT_RUN)));
         let Step::Report(status) = step(&running, "", "", NOW + DEFAULT_RUN) else { panic!() };
         assert_eq!(status.text("phase"), "Succeeded");
-        assert_eq!(
-            step(&pod("Always", &json!({ "phase": "Running", "startTime": NOW })), "", "", NOW),
-            Step::Wait(None)
-        );
+        let Step::Report(status) = step(&pod("Always", &json!({})), "", "", NOW) else { panic!() };
+        assert_eq!(step(&pod("Always", &status), "", "", NOW), Step::Wait(None));
+    }
+
+    #[test]
+    fn a_pod_that_was_counted_as_not_ready_is_ready_again() {
+        let lost = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "False" }] });
+        let Step::Report(status) = step(&pod("Always", &lost), "", "", NOW) else { panic!() };
+        assert!(pod("Always", &json!({ "conditions": status["conditions"] })).is_ready());
     }
 }
