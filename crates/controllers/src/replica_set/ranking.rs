@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn those_that_would_be_missed_least_go_first() {
         let plain = pod("z", |_| {});
-        let cases: [(&str, fn(&mut Value)); 7] = [
+        type Difference = fn(&mut Value);
+        let cases: [(&str, Difference); 7] = [
             ("unscheduled", |pod| pod["spec"]["nodeName"] = json!("")),
             ("pending", |pod| pod["status"]["phase"] = json!("Pending")),
             ("not ready", |pod| pod["status"]["conditions"][0]["status"] = json!("False")),
