@@ -150,7 +150,7 @@ fn plan(observed: &Observed, request: &Request, failures: &mut Failures) -> Plan
 }
 
 fn places<'a>(daemon: &Daemon, nodes: &'a [Arc<Object<Node>>], pods: &'a [Arc<Object<Pod>>]) -> Vec<Place<'a>> {
-    let mut by_node: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    let mut by_node: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for pod in pods {
         by_node.entry(nodes::target(pod)).or_default().push(pod);
     }
@@ -170,7 +170,9 @@ fn places<'a>(daemon: &Daemon, nodes: &'a [Arc<Object<Node>>], pods: &'a [Arc<Ob
 fn stranded<'a>(pods: &'a [Arc<Object<Pod>>], nodes: &[Arc<Object<Node>>]) -> Vec<&'a Arc<Object<Pod>>> {
     let known: BTreeSet<_> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
     let is_stranded = |pod: &&Arc<Object<Pod>>| {
-        pod.spec.node_name.is_empty() && !pod.metadata.is_being_deleted() && !known.contains(nodes::target(pod))
+        pod.spec.node_name.is_empty()
+            && !pod.metadata.is_being_deleted()
+            && !known.contains(nodes::target(pod).as_str())
     };
     pods.iter().filter(is_stranded).collect()
 }

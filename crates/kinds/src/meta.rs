@@ -105,6 +105,11 @@ impl LabelSelector {
         self.0.as_ref().is_some_and(Selector::is_everything)
     }
 
+    /// In its ready form, if it is there.
+    pub fn ready(&self) -> Option<Selector> {
+        self.0.clone()
+    }
+
     pub fn is_absent(&self) -> bool {
         self.0.is_none()
     }

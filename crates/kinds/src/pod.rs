@@ -1,7 +1,7 @@
 //! Pods.
 
-use crate::{LabelSelector, Labels, Meta, Time, kind};
-use object::{Quantity, Value};
+use crate::{LabelSelector, Labels, Meta, NodeSelector, Time, kind};
+use object::{Quantity, Value, View};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub struct Resources {
     pub limits: BTreeMap<String, Quantity>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Toleration {
     pub key: String,
@@ -223,6 +223,15 @@ pub struct Terminated {
     pub finished_at: Option<Time>,
 }
 
+impl PodSpec {
+    /// The nodes that its affinity restricts it to, if it does.
+    pub fn required_nodes(&self) -> Option<NodeSelector> {
+        let path = ["nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+        let required = self.affinity.as_deref()?.path(&path);
+        (!required.is_null()).then(|| NodeSelector::read(required))
+    }
+}
+
 /// Keeps a pod of a job until it has been counted.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -298,7 +307,6 @@ impl<'de> Deserialize<'de> for PodTemplate {
 
 impl From<Value> for PodTemplate {
     fn from(json: Value) -> Self {
-        use object::View;
         let texts = |field: &str| {
             let entries = json.at("metadata").entries(field);
             entries.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned())).collect()
@@ -309,7 +317,6 @@ impl From<Value> for PodTemplate {
 
 impl PodTemplate {
     pub fn spec(&self) -> PodSpec {
-        use object::View;
         PodSpec::deserialize(self.json.at("spec")).unwrap_or_default()
     }
 }

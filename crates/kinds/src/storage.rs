@@ -181,6 +181,8 @@ pub struct StorageClass {
     pub volume_binding_mode: Option<String>,
     pub allow_volume_expansion: bool,
     pub mount_options: Vec<String>,
+    /// Where volumes can be made; nowhere in particular if empty.
+    pub allowed_topologies: Vec<Value>,
 }
 
 kind!(StorageClass, "storage.k8s.io/v1", "storageclasses", cluster);
@@ -243,4 +245,34 @@ kind!(CSIDriver, "storage.k8s.io/v1", "csidrivers", cluster);
 #[serde(default, rename_all = "camelCase")]
 pub struct CSIDriverSpec {
     pub attach_required: Option<bool>,
+}
+
+/// What drivers a node has, and how many volumes each can attach there.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CSINode {
+    pub metadata: Meta,
+    pub spec: CSINodeSpec,
+}
+
+kind!(CSINode, "storage.k8s.io/v1", "csinodes", cluster);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CSINodeSpec {
+    pub drivers: Vec<CSINodeDriver>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CSINodeDriver {
+    pub name: String,
+    pub allocatable: VolumeNodeResources,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct VolumeNodeResources {
+    /// Absent: without limit.
+    pub count: Option<i64>,
 }

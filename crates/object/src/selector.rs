@@ -10,19 +10,19 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// All requirements must hold; none at all selects everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     pub key: String,
     pub test: Test,
 }
 
 /// What must hold for the value of a label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
     In(BTreeSet<String>),
     /// Holds for an absent label too.
@@ -34,7 +34,7 @@ pub enum Test {
 }
 
 impl Requirement {
-    fn matches(&self, value: Option<&str>) -> bool {
+    pub fn matches(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.test {
             Test::In(values) => value.is_some_and(|value| values.contains(value)),
@@ -68,6 +68,12 @@ impl LabelSelector {
     /// Whether an object with these labels is selected; `label` looks one up.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(label(&requirement.key)))
+    }
+
+    /// With another requirement to hold besides.
+    pub fn and(mut self, requirement: Requirement) -> Self {
+        self.requirements.push(requirement);
+        self
     }
 
     /// The text form, as in `?labelSelector=`.

@@ -44,7 +44,18 @@ pub struct Change<K> {
     pub new: Option<Arc<Object<K>>>,
 }
 
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        Change { old: self.old.clone(), new: self.new.clone() }
+    }
+}
+
 impl<K> Change<K> {
+    /// Something that is there and was not.
+    pub fn new(object: Arc<Object<K>>) -> Self {
+        Change { old: None, new: Some(object) }
+    }
+
     /// The object before and after, as far as there is one.
     pub fn sides(&self) -> impl Iterator<Item = &Arc<Object<K>>> {
         self.old.iter().chain(self.new.iter())

@@ -2,6 +2,7 @@
 
 use crate::cache::Change;
 use crate::client::Client;
+use crate::executor::Tell;
 use crate::informer::Caches;
 use crate::plan::Plan;
 use crate::queue::Queue;
@@ -22,11 +23,19 @@ pub struct Request {
 }
 
 /// What a loop can reach when it observes more than caches hold.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Context {
     pub caches: Caches,
     /// With the identity of the controller.
     pub client: Client,
+    /// Tells people what happened.
+    pub tell: Tell,
+}
+
+impl Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({})", self.client.agent())
+    }
 }
 
 /// Declares a watch: adds the keys to wake for to the queue.
@@ -111,7 +120,10 @@ impl Controller {
     }
 
     /// A kind whose changes wake the keys that `keys` gives for what became different: to leave out what does not matter.
-    pub fn watches_changes<K: Kind>(mut self, keys: fn(&Change<K>, &Caches) -> Vec<Key>) -> Self {
+    pub fn watches_changes<K: Kind>(
+        mut self,
+        keys: impl Fn(&Change<K>, &Caches) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
         self.watches.push(Box::new(move |caches, queue, shared| {
             let (queue, shared) = (queue.clone(), shared.clone());
             caches.declare::<K>().handle(move |change: &Change<K>| {

@@ -118,7 +118,7 @@ impl Manager {
         }
         let loops = prepared.into_iter().map(|(controller, queue)| {
             let Identity { client, tell } = identity(&controller);
-            let context = Context { caches: caches.clone(), client: client.clone() };
+            let context = Context { caches: caches.clone(), client: client.clone(), tell: tell.clone() };
             Arc::new(Loop {
                 controller,
                 queue,

@@ -27,7 +27,7 @@ impl ControlPlane {
     pub fn start(clients: &Clients, settings: &Settings, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
         let reader = as_user(clients, "system:kube-controller-manager", "kube-controller-manager");
         let mut loops = controllers::all(settings);
-        loops.push(scheduler::controller());
+        loops.push(scheduler::controller(vec![scheduler::Profile::new(scheduler::DEFAULT)]));
         if nodes > 0 {
             let clients = clients.clone();
             let as_node = move |name: &str| {

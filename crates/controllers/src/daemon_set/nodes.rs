@@ -65,9 +65,7 @@ impl Daemon {
     fn is_selected(&self, node: &Node) -> bool {
         let labels = &node.metadata.labels;
         let selected = self.spec.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        let affinity = self.spec.affinity.as_deref().unwrap_or(&Value::Null);
-        let required = affinity.path(&["nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
-        selected && (required.is_null() || required.items("nodeSelectorTerms").iter().any(|term| matches(term, node)))
+        selected && self.spec.required_nodes().is_none_or(|required| required.matches(node))
     }
 
     /// A pod for a node.
@@ -102,45 +100,14 @@ fn tolerated(on_host: bool) -> impl Iterator<Item = (&'static str, &'static str)
     TOLERATED.into_iter().chain(on_host.then_some(TOLERATED_ON_HOST))
 }
 
-/// Whether a node is as a term of an affinity requires. One that requires nothing matches nothing.
-fn matches(term: &Value, node: &Node) -> bool {
-    let (labels, fields) = (term.items("matchExpressions"), term.items("matchFields"));
-    let name = |key: &str| (key == "metadata.name").then_some(node.metadata.name.as_str());
-    let label = |key: &str| node.metadata.labels.get(key).map(String::as_str);
-    !(labels.is_empty() && fields.is_empty())
-        && labels.iter().all(|requirement| is_met(requirement, label(requirement.text("key"))))
-        && fields.iter().all(|requirement| is_met(requirement, name(requirement.text("key"))))
-}
-
-fn is_met(requirement: &Value, actual: Option<&str>) -> bool {
-    let values = requirement.items("values");
-    let listed = actual.is_some_and(|actual| values.iter().any(|value| value == actual));
-    let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
-    let bounds = number(actual).zip(number(values.first().and_then(Value::as_str)));
-    match requirement.text("operator") {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => actual.is_some(),
-        "DoesNotExist" => actual.is_none(),
-        "Gt" => bounds.is_some_and(|(actual, bound)| actual > bound),
-        "Lt" => bounds.is_some_and(|(actual, bound)| actual < bound),
-        _ => false,
-    }
-}
-
 /// The node that a pod is on or meant for; empty if neither.
-pub(super) fn target(pod: &Pod) -> &str {
+pub(super) fn target(pod: &Pod) -> String {
     if !pod.spec.node_name.is_empty() {
-        return &pod.spec.node_name;
+        return pod.spec.node_name.clone();
     }
-    let affinity = pod.spec.affinity.as_deref().unwrap_or(&Value::Null);
-    let required = affinity.path(&["nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
-    let mut fields = required.items("nodeSelectorTerms").iter().flat_map(|term| term.items("matchFields"));
-    let named = fields.find(|field| field.text("key") == "metadata.name" && field.text("operator") == "In");
-    match named.map(|field| field.items("values")) {
-        Some([name]) => name.as_str().unwrap_or_default(),
-        _ => "",
-    }
+    let required = pod.spec.required_nodes().unwrap_or_default();
+    let names = required.names().unwrap_or_default();
+    if names.len() == 1 { names.first().map(|name| (*name).to_owned()).unwrap_or_default() } else { String::new() }
 }
 
 #[cfg(test)]

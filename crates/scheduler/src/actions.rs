@@ -1,0 +1,217 @@
+//! What a decision means for the API: a binding, claims to be bound before it, a report, pods that have to go.
+
+use crate::preemption::Room;
+use crate::scheduler::Decision;
+use crate::volumes::{Preparation, SELECTED_NODE};
+use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, Time};
+use object::{ApiError, Reason, Value, json};
+use runtime::{Context, DeleteOptions, Note, PatchType, Target};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Claims that are not bound after this long are given up, and the pod looks for another node.
+const BINDING_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What became of a decision.
+#[derive(Debug)]
+pub enum Outcome {
+    Done(Arc<Object<Pod>>),
+    NotBound(Arc<Object<Pod>>),
+}
+
+/// Whether others should not wait until it is carried out.
+pub(crate) fn takes_long(decision: &Decision) -> bool {
+    match decision {
+        Decision::Bind { volumes, .. } => !volumes.is_empty(),
+        Decision::Wait { room, .. } => room.is_some(),
+    }
+}
+
+pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) -> Outcome {
+    match decision {
+        Decision::Bind { pod, node, volumes } => {
+            let bound = async {
+                bind_claims(&volumes, &node, context).await?;
+                bind(&pod, &node, context).await
+            };
+            match bound.await {
+                Ok(()) => Outcome::Done(pod),
+                Err(error) => {
+                    tracing::debug!(pod = %pod.key(), node, %error, "not bound");
+                    (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()));
+                    Outcome::NotBound(pod)
+                }
+            }
+        }
+        Decision::Wait { pod, diagnosis, room } => {
+            let message = diagnosis.message();
+            (context.tell)(Note::warning(&pod, "FailedScheduling", message.as_str()));
+            let reported = report(&pod, &message, room.as_ref(), context, now).await;
+            let cleared = match &room {
+                Some(room) => preempt(&pod, room, context, now).await,
+                None => Ok(()),
+            };
+            if let Err(error) = reported.and(cleared) {
+                tracing::debug!(pod = %pod.key(), %error, "what it waits for was not carried out");
+            }
+            Outcome::Done(pod)
+        }
+    }
+}
+
+async fn bind(pod: &Object<Pod>, node: &str, context: &Context) -> Result<(), ApiError> {
+    let meta = &pod.metadata;
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": { "name": meta.name, "namespace": meta.namespace, "uid": meta.uid },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+    });
+    match context.client.post(&Target::of(pod), "binding", &binding).await {
+        Ok(_) => {
+            let message = format!("Successfully assigned {}/{} to {node}", meta.namespace, meta.name);
+            (context.tell)(Note::normal(pod, "Scheduled", message));
+            Ok(())
+        }
+        // It is gone, and needs no node.
+        Err(error) if error.reason() == Reason::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A condition of a pod, as a patch that leaves its other conditions alone.
+fn with_condition(pod: &Object<Pod>, condition: &Value) -> Value {
+    json!({ "metadata": { "uid": pod.metadata.uid }, "status": { "conditions": [condition] } })
+}
+
+async fn patch_status(pod: &Object<Pod>, patch: &Value, context: &Context) -> Result<(), ApiError> {
+    context.client.patch(&Target::of(pod), "status", PatchType::Strategic, patch).await.map(|_| ())
+}
+
+/// Says in the pod why it waits and where it is to go, unless it says so already.
+async fn report(
+    pod: &Object<Pod>,
+    message: &str,
+    room: Option<&Room>,
+    context: &Context,
+    now: Time,
+) -> Result<(), ApiError> {
+    let is = pod.condition("PodScheduled");
+    let same = is.is_some_and(|is| is.status == "False" && is.reason == "Unschedulable" && is.message == message);
+    if same && room.is_none_or(|room| room.node == pod.status.nominated_node_name) {
+        return Ok(());
+    }
+    let since = is.filter(|is| is.status == "False").and_then(|is| is.last_transition_time).unwrap_or(now);
+    let mut patch = with_condition(
+        pod,
+        &json!({
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+            "lastTransitionTime": since.to_string(), "observedGeneration": pod.metadata.generation,
+        }),
+    );
+    if let Some(room) = room {
+        patch["status"]["nominatedNodeName"] = json!(room.node);
+    }
+    patch_status(pod, &patch, context).await
+}
+
+/// Makes those go that are in the way.
+async fn preempt(pod: &Object<Pod>, room: &Room, context: &Context, now: Time) -> Result<(), ApiError> {
+    for other in &room.unseated {
+        let patch = json!({ "metadata": { "uid": other.metadata.uid }, "status": { "nominatedNodeName": null } });
+        gone_is_done(patch_status(other, &patch, context).await)?;
+    }
+    for victim in room.victims.iter().filter(|victim| !victim.metadata.is_being_deleted()) {
+        let message = format!("{}: preempting to accommodate a higher priority pod", crate::DEFAULT);
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": message,
+            "lastTransitionTime": now.to_string(), "observedGeneration": victim.metadata.generation,
+        });
+        gone_is_done(patch_status(victim, &with_condition(victim, &condition), context).await)?;
+        let target = Target { version: String::new(), ..Target::of(victim) };
+        gone_is_done(context.client.delete(&target, &DeleteOptions::default()).await.map(|_| ()))?;
+        let message = format!("Preempted by pod {} on node {}", pod.metadata.uid, room.node);
+        (context.tell)(Note::normal(victim, "Preempted", message));
+    }
+    Ok(())
+}
+
+/// What is gone need not go.
+fn gone_is_done(result: Result<(), ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if matches!(error.reason(), Reason::NotFound | Reason::Conflict) => Ok(()),
+        other => other,
+    }
+}
+
+/// Gives claims their volumes, or says which node they are to be made for, and waits until they are bound.
+async fn bind_claims(volumes: &Preparation, node: &str, context: &Context) -> Result<(), ApiError> {
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    for (volume, key) in &volumes.matched {
+        let claim = claim(key, context)?;
+        let reference = json!({
+            "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": key.namespace, "name": key.name,
+            "uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version,
+        });
+        let cache = context.caches.of::<PersistentVolume>();
+        let volume = cache.get(&Key::cluster(volume.as_str())).ok_or_else(|| missing::<PersistentVolume>(volume))?;
+        let patch = json!({
+            "metadata": {
+                "resourceVersion": volume.metadata.resource_version,
+                "annotations": { "pv.kubernetes.io/bound-by-controller": "yes" },
+            },
+            "spec": { "claimRef": reference },
+        });
+        context.client.patch(&Target::of(&volume), "", PatchType::Merge, &patch).await?;
+    }
+    for key in &volumes.provisioned {
+        let claim = claim(key, context)?;
+        if claim.metadata.annotation(SELECTED_NODE) == node {
+            continue;
+        }
+        let annotations = json!({ SELECTED_NODE: node });
+        let version = &claim.metadata.resource_version;
+        let patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
+        context.client.patch(&Target::of(&claim), "", PatchType::Merge, &patch).await?;
+    }
+    let keys = volumes.matched.iter().map(|(_, key)| key).chain(&volumes.provisioned);
+    let bound = async {
+        for key in keys {
+            until_bound(key, node, volumes.provisioned.contains(key), context).await?;
+        }
+        Ok(())
+    };
+    let late = || Err(ApiError::new(Reason::Timeout, "binding volumes: timed out waiting for the condition"));
+    tokio::time::timeout(BINDING_TIMEOUT, bound).await.unwrap_or_else(|_| late())
+}
+
+async fn until_bound(key: &Key, node: &str, is_provisioned: bool, context: &Context) -> Result<(), ApiError> {
+    let mut progress = context.caches.of::<PersistentVolumeClaim>().progress();
+    let mut was_selected = false;
+    loop {
+        drop(progress.borrow_and_update());
+        let claim = claim(key, context)?;
+        if !claim.spec.volume_name.is_empty() && claim.status.phase == "Bound" {
+            return Ok(());
+        }
+        let is_selected = claim.metadata.annotation(SELECTED_NODE) == node;
+        if is_provisioned && was_selected && !is_selected {
+            let message = "binding volumes: provisioning failed for the selected node";
+            return Err(ApiError::new(Reason::InternalError, message));
+        }
+        was_selected |= is_selected;
+        if progress.changed().await.is_err() {
+            return Err(ApiError::new(Reason::ServiceUnavailable, "the scheduler is being stopped"));
+        }
+    }
+}
+
+fn claim(key: &Key, context: &Context) -> Result<Arc<Object<PersistentVolumeClaim>>, ApiError> {
+    let claim = context.caches.of::<PersistentVolumeClaim>().get(key);
+    claim.ok_or_else(|| missing::<PersistentVolumeClaim>(&key.name))
+}
+
+fn missing<K: Kind>(name: &str) -> ApiError {
+    ApiError::not_found(K::ID.group(), &K::ID.plural, name)
+}

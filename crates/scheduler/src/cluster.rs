@@ -1,0 +1,365 @@
+//! The nodes and what is on them, as the scheduler sees them: kept up to date change by change, never rebuilt, and
+//! ahead of the caches by what it has decided itself.
+//!
+//! Every node has a slot. A log says which slots have changed, so that whoever remembers something about nodes looks
+//! again at those alone.
+
+use crate::needs::{HostPort, Shape};
+use crate::resources::Amounts;
+use kinds::{Key, Labels, Node, Object, Pod, Taint};
+use runtime::Caches;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+pub(crate) type Slot = u32;
+/// No domain: the node has no such label.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+#[derive(Debug, Default)]
+pub(crate) struct Cluster {
+    spots: Vec<Spot>,
+    /// By slot; they decide between nodes that are equally good.
+    salts: Vec<u64>,
+    slots: BTreeMap<String, Slot>,
+    vacant: Vec<Slot>,
+    /// Where pods are.
+    homes: HashMap<Key, Slot>,
+    topologies: Vec<Topology>,
+    pub(crate) namespaces: BTreeMap<String, Labels>,
+    /// How many nodes have an image.
+    images: HashMap<String, usize>,
+    nodes: usize,
+    log: Vec<Slot>,
+    /// How many entries of the log have been dropped.
+    forgotten: usize,
+    /// What is looked up only for the few pods that need it: volumes, claims, budgets.
+    pub(crate) caches: Caches,
+    /// Volumes that are spoken for, and the claim they are meant for: the caches do not know yet.
+    pub(crate) taken_volumes: BTreeMap<String, Key>,
+}
+
+/// A node with the pods on it; without the node if only pods speak of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot {
+    pub name: String,
+    pub node: Option<Arc<Object<Node>>>,
+    pub capacity: Amounts,
+    pub max_pods: i64,
+    pub used: Amounts,
+    /// For comparisons: with what is usual for pods that ask for nothing.
+    pub estimate: Amounts,
+    pub residents: Vec<Resident>,
+    /// Pods that are to come here once those in their way are gone.
+    pub nominated: Vec<Resident>,
+    pub ports: Vec<HostPort>,
+    /// That it takes no new pods, where it says so. It counts from that moment, whether or not the taint is there yet.
+    pub cordon: Option<Taint>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Resident {
+    pub pod: Arc<Object<Pod>>,
+    pub shape: Shape,
+}
+
+impl Resident {
+    pub(crate) fn is(&self, key: &Key) -> bool {
+        let meta = &self.pod.metadata;
+        meta.name == key.name && meta.namespace == key.namespace
+    }
+}
+
+/// Which nodes have the same value of a label.
+#[derive(Debug, Default)]
+pub(crate) struct Topology {
+    key: String,
+    values: HashMap<String, u32>,
+    /// By slot.
+    domains: Vec<u32>,
+}
+
+impl Topology {
+    pub(crate) fn domain(&self, slot: Slot) -> u32 {
+        self.domains.get(slot as usize).copied().unwrap_or(NOWHERE)
+    }
+
+    fn assign(&mut self, slot: Slot, node: Option<&Node>) {
+        let domain = match node.and_then(|node| node.metadata.labels.get(&self.key)) {
+            None => NOWHERE,
+            Some(value) => {
+                let next = self.values.len() as u32;
+                *self.values.entry(value.clone()).or_insert(next)
+            }
+        };
+        let at = slot as usize;
+        if self.domains.len() <= at {
+            self.domains.resize(at + 1, NOWHERE);
+        }
+        self.domains[at] = domain;
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(caches: Caches) -> Self {
+        Cluster { caches, ..Cluster::default() }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes
+    }
+
+    /// One more than the highest slot.
+    pub(crate) fn slots(&self) -> Slot {
+        self.spots.len() as Slot
+    }
+
+    pub(crate) fn spot(&self, slot: Slot) -> &Spot {
+        &self.spots[slot as usize]
+    }
+
+    pub(crate) fn salt(&self, slot: Slot) -> u64 {
+        self.salts[slot as usize]
+    }
+
+    pub(crate) fn slot(&self, node: &str) -> Option<Slot> {
+        self.slots.get(node).copied()
+    }
+
+    /// Where a pod is, or is going to be.
+    pub(crate) fn home(&self, pod: &Key) -> Option<&Spot> {
+        self.homes.get(pod).map(|slot| self.spot(*slot))
+    }
+
+    pub(crate) fn image_spread(&self, image: &str) -> usize {
+        self.images.get(image).copied().unwrap_or(0)
+    }
+
+    /// What has changed since the log was read up to `seen`; none if that is not known any more.
+    pub(crate) fn changed_since(&self, seen: usize) -> Option<&[Slot]> {
+        self.log.get(seen.checked_sub(self.forgotten)?..)
+    }
+
+    /// The end of the log.
+    pub(crate) fn now(&self) -> usize {
+        self.forgotten + self.log.len()
+    }
+
+    fn touch(&mut self, slot: Slot) {
+        if self.log.len() > 4 * self.spots.len() + 1024 {
+            let half = self.log.len() / 2;
+            self.log.drain(..half);
+            self.forgotten += half;
+        }
+        self.log.push(slot);
+    }
+
+    /// Everything may be different: nobody may rely on what they remember.
+    pub(crate) fn touch_all(&mut self) {
+        self.forgotten = self.now() + 1;
+        self.log.clear();
+    }
+
+    /// A topology by the label it goes by.
+    pub(crate) fn topology(&mut self, key: &str) -> usize {
+        if let Some(at) = self.topologies.iter().position(|topology| topology.key == key) {
+            return at;
+        }
+        let mut topology = Topology { key: key.to_owned(), ..Topology::default() };
+        for (slot, spot) in self.spots.iter().enumerate() {
+            topology.assign(slot as Slot, spot.node.as_ref().map(|node| &***node));
+        }
+        self.topologies.push(topology);
+        self.topologies.len() - 1
+    }
+
+    pub(crate) fn topology_at(&self, at: usize) -> &Topology {
+        &self.topologies[at]
+    }
+
+    /// The number of a topology that somebody has asked for before.
+    pub(crate) fn known_topology(&self, key: &str) -> Option<usize> {
+        self.topologies.iter().position(|topology| topology.key == key)
+    }
+
+    fn slot_for(&mut self, name: &str) -> Slot {
+        if let Some(slot) = self.slots.get(name) {
+            return *slot;
+        }
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.spots.push(Spot::default());
+            self.salts.push(0);
+            self.spots.len() as Slot - 1
+        });
+        self.spots[slot as usize] = Spot { name: name.to_owned(), ..Spot::default() };
+        self.salts[slot as usize] = salt(name);
+        self.slots.insert(name.to_owned(), slot);
+        slot
+    }
+
+    /// Takes in a node as it is now. Returns its slot if anything that matters is different.
+    pub(crate) fn put_node(&mut self, node: Arc<Object<Node>>) -> Option<Slot> {
+        let slot = self.slot_for(&node.metadata.name);
+        let old = self.spots[slot as usize].node.take();
+        let same = old.as_ref().is_some_and(|old| matters_alike(old, &node));
+        if !same {
+            self.count_images(old.as_deref(), -1);
+            self.count_images(Some(&node), 1);
+            self.topologies.iter_mut().for_each(|topology| topology.assign(slot, Some(&node)));
+        }
+        self.nodes += usize::from(old.is_none());
+        let spot = &mut self.spots[slot as usize];
+        spot.capacity = Amounts::read(&node.status.allocatable);
+        spot.max_pods = node.status.allocatable.get("pods").map_or(0, |pods| pods.units());
+        spot.cordon = cordon(&node);
+        spot.node = Some(node);
+        if same {
+            return None;
+        }
+        self.touch(slot);
+        Some(slot)
+    }
+
+    pub(crate) fn remove_node(&mut self, name: &str) {
+        let Some(slot) = self.slot(name) else { return };
+        let node = self.spots[slot as usize].node.take();
+        self.count_images(node.as_deref(), -1);
+        self.nodes -= usize::from(node.is_some());
+        self.topologies.iter_mut().for_each(|topology| topology.assign(slot, None));
+        self.touch(slot);
+        self.vacate(slot);
+    }
+
+    /// Gives a slot back that nothing speaks of any more.
+    fn vacate(&mut self, slot: Slot) {
+        let spot = &self.spots[slot as usize];
+        if spot.node.is_none() && spot.residents.is_empty() && spot.nominated.is_empty() {
+            self.slots.remove(&spot.name);
+            self.vacant.push(slot);
+            self.spots[slot as usize] = Spot::default();
+        }
+    }
+
+    fn count_images(&mut self, node: Option<&Object<Node>>, by: isize) {
+        let images = node.into_iter().flat_map(|node| &node.status.images).flat_map(|image| &image.names);
+        for name in images {
+            let count = self.images.entry(name.clone()).or_default();
+            *count = count.saturating_add_signed(by);
+        }
+    }
+
+    /// Puts a pod on a node, from wherever it was. Returns whether that is news.
+    pub(crate) fn put_pod(&mut self, pod: Arc<Object<Pod>>, shape: Shape, node: &str) -> bool {
+        let key = pod.key();
+        let slot = self.slot_for(node);
+        if self.homes.get(&key) == Some(&slot) {
+            let spot = &mut self.spots[slot as usize];
+            let resident = spot.residents.iter_mut().find(|resident| resident.is(&key));
+            if let Some(resident) = resident.filter(|resident| resident.shape.number == shape.number) {
+                let same = resident.pod.metadata.is_being_deleted() == pod.metadata.is_being_deleted();
+                resident.pod = pod;
+                if !same {
+                    self.touch(slot);
+                }
+                return !same;
+            }
+        }
+        self.remove_pod(&key);
+        let terms = shape.needs.terms();
+        terms.for_each(|term| {
+            self.topology(&term.topology);
+        });
+        let slot = self.slot_for(node);
+        let spot = &mut self.spots[slot as usize];
+        spot.take(Resident { pod, shape });
+        self.homes.insert(key, slot);
+        self.touch(slot);
+        true
+    }
+
+    /// A pod is on the node that it was put on. Returns whether it is so.
+    pub(crate) fn confirm(&mut self, pod: &Arc<Object<Pod>>) -> bool {
+        let key = pod.key();
+        let Some(slot) = self.homes.get(&key) else { return false };
+        let spot = &mut self.spots[*slot as usize];
+        let resident = spot.residents.iter_mut().find(|resident| resident.is(&key));
+        let Some(resident) = resident.filter(|_| spot.name == pod.spec.node_name) else { return false };
+        resident.pod = pod.clone();
+        true
+    }
+
+    /// Takes a pod off its node; returns the slot, if it was on one.
+    pub(crate) fn remove_pod(&mut self, key: &Key) -> Option<Slot> {
+        let slot = self.homes.remove(key)?;
+        let spot = &mut self.spots[slot as usize];
+        spot.release(|resident| resident.is(key));
+        self.touch(slot);
+        self.vacate(slot);
+        Some(slot)
+    }
+
+    /// Keeps room for a pod that is to come to a node.
+    pub(crate) fn nominate(&mut self, pod: Arc<Object<Pod>>, shape: Shape, node: &str) {
+        let slot = self.slot_for(node);
+        self.spots[slot as usize].nominated.push(Resident { pod, shape });
+        self.touch(slot);
+    }
+
+    pub(crate) fn withdraw(&mut self, pod: &Key, node: &str) {
+        let Some(slot) = self.slot(node) else { return };
+        let nominated = &mut self.spots[slot as usize].nominated;
+        let before = nominated.len();
+        nominated.retain(|resident| !resident.is(pod));
+        if nominated.len() != before {
+            self.touch(slot);
+            self.vacate(slot);
+        }
+    }
+}
+
+impl Spot {
+    pub(crate) fn take(&mut self, resident: Resident) {
+        self.used.add(&resident.shape.requests);
+        self.estimate.add(&resident.shape.estimate);
+        self.ports.extend(resident.shape.ports.iter().cloned());
+        self.residents.push(resident);
+    }
+
+    /// Takes those away that `leaves` picks.
+    pub(crate) fn release(&mut self, leaves: impl Fn(&Resident) -> bool) {
+        let gone: Vec<Resident> = self.residents.extract_if(.., |resident| leaves(resident)).collect();
+        for Resident { shape, .. } in gone {
+            self.used.subtract(&shape.requests);
+            self.estimate.subtract(&shape.estimate);
+            for port in &shape.ports {
+                if let Some(at) = self.ports.iter().position(|other| other == port) {
+                    self.ports.swap_remove(at);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a node is the same for whoever wants to be on it: heartbeats alone change nothing.
+fn matters_alike(old: &Node, new: &Node) -> bool {
+    let conditions = |node: &Node| -> BTreeSet<(String, String)> {
+        node.status.conditions.iter().map(|one| (one.kind.clone(), one.status.clone())).collect()
+    };
+    old.metadata.labels == new.metadata.labels
+        && old.spec.taints == new.spec.taints
+        && old.spec.unschedulable == new.spec.unschedulable
+        && old.status.allocatable == new.status.allocatable
+        && old.status.images == new.status.images
+        && conditions(old) == conditions(new)
+}
+
+fn cordon(node: &Node) -> Option<Taint> {
+    let taint =
+        || Taint { key: "node.kubernetes.io/unschedulable".into(), effect: "NoSchedule".into(), ..Taint::default() };
+    node.spec.unschedulable.then(taint)
+}
+
+/// A number that stands for a name, the same in every run.
+pub(crate) fn salt(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

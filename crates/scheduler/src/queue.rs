@@ -1,0 +1,237 @@
+//! Pods that wait for a node: which is next, and which have to wait for something to change.
+//!
+//! A pod is in one of four places: next in line, waiting out its back-off, parked until something happens that may help
+//! it, or in hand. Parked pods are kept by what they ask for, so that what helps one of them is found out once.
+
+use crate::needs::Shape;
+use crate::verdict::Plugin;
+use kinds::{Key, Object, Pod};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The wait after a failure; it doubles with each one.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// Whatever happens or not, a parked pod is tried again after this long.
+const MAX_PARKED: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: HashMap<Key, Entry>,
+    active: BTreeMap<(Reverse<i32>, u64), Key>,
+    backoff: BTreeMap<(Instant, u64), Key>,
+    parked: BTreeMap<u32, Parked>,
+    /// Parked pods by when they are tried again at the latest.
+    deadlines: BTreeSet<(Instant, u64, Key)>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Parked {
+    shape: Shape,
+    plugins: Vec<Plugin>,
+    pods: BTreeSet<Key>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub pod: Arc<Object<Pod>>,
+    pub shape: Shape,
+    /// Where it is to go once those in its way are gone.
+    pub nominated: Option<String>,
+    /// How often it was not placed in a row.
+    failures: u32,
+    /// Until when it has to wait in any case.
+    until: Option<Instant>,
+    /// Its place among pods of the same priority: who waits longer comes first.
+    turn: u64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    InHand,
+    Active,
+    /// Whether it may come earlier if nobody else is waiting.
+    Backoff {
+        until: Instant,
+        may_jump: bool,
+    },
+    Parked {
+        deadline: Instant,
+    },
+}
+
+/// What parked pods have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stuck<'a> {
+    pub shape: &'a Shape,
+    /// Who refused them.
+    pub plugins: &'a [Plugin],
+}
+
+impl Queue {
+    /// A pod that waits, or what became of it meanwhile. One that asks for something else now is tried at once. Returns
+    /// whether it is another pod than before.
+    pub(crate) fn put(&mut self, pod: Arc<Object<Pod>>, shape: Shape) -> bool {
+        let key = pod.key();
+        if let Some(entry) = self.entries.get_mut(&key) {
+            let same = entry.shape.number == shape.number && entry.pod.metadata.uid == pod.metadata.uid;
+            entry.pod = pod.clone();
+            if same || entry.place == Place::InHand {
+                return false;
+            }
+        }
+        self.remove(&key);
+        let turn = self.turn();
+        let entry = Entry { pod, shape, nominated: None, failures: 0, until: None, turn, place: Place::InHand };
+        self.entries.insert(key.clone(), entry);
+        self.activate(&key);
+        true
+    }
+
+    pub(crate) fn nominate(&mut self, key: &Key, node: &str) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.nominated = Some(node.to_owned());
+        }
+    }
+
+    pub(crate) fn nomination(&self, key: &Key) -> Option<String> {
+        self.entries.get(key)?.nominated.clone()
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
+        self.take_out(key);
+        self.entries.remove(key)
+    }
+
+    /// Takes a pod from wherever it is into the hand.
+    fn take_out(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        match std::mem::replace(&mut entry.place, Place::InHand) {
+            Place::InHand => {}
+            Place::Active => {
+                self.active.remove(&(Reverse(entry.shape.priority), entry.turn));
+            }
+            Place::Backoff { until, .. } => {
+                self.backoff.remove(&(until, entry.turn));
+            }
+            Place::Parked { deadline } => {
+                self.deadlines.remove(&(deadline, entry.turn, key.clone()));
+                if let Some(parked) = self.parked.get_mut(&entry.shape.number) {
+                    parked.pods.remove(key);
+                    if parked.pods.is_empty() {
+                        self.parked.remove(&entry.shape.number);
+                    }
+                }
+            }
+        }
+    }
+
+    fn activate(&mut self, key: &Key) {
+        self.take_out(key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.place = Place::Active;
+        self.active.insert((Reverse(entry.shape.priority), entry.turn), key.clone());
+    }
+
+    fn back_off(&mut self, key: &Key, until: Instant, may_jump: bool) {
+        self.take_out(key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.place = Place::Backoff { until, may_jump };
+        self.backoff.insert((until, entry.turn), key.clone());
+    }
+
+    /// The next pod, which is in hand from now on.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Entry> {
+        self.release(now);
+        let key = self.active.first_key_value().map(|(_, key)| key).or_else(|| self.jumper())?.clone();
+        self.take_out(&key);
+        self.entries.get(&key).cloned()
+    }
+
+    /// If nobody is in line, whoever backs off for no fault of the API need not wait.
+    fn jumper(&self) -> Option<&Key> {
+        let may_jump = |key: &&Key| {
+            self.entries.get(*key).is_some_and(|entry| matches!(entry.place, Place::Backoff { may_jump: true, .. }))
+        };
+        self.backoff.values().find(may_jump)
+    }
+
+    /// Lets those come whose time has come.
+    fn release(&mut self, now: Instant) {
+        while let Some((at, key)) = self.backoff.first_key_value()
+            && at.0 <= now
+        {
+            let key = key.clone();
+            self.activate(&key);
+        }
+        while let Some((deadline, _, key)) = self.deadlines.first()
+            && *deadline <= now
+        {
+            let key = key.clone();
+            self.activate(&key);
+        }
+    }
+
+    /// When something is due by itself.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let backoff = self.backoff.first_key_value().map(|((at, _), _)| *at);
+        let parked = self.deadlines.first().map(|(at, ..)| *at);
+        backoff.into_iter().chain(parked).min()
+    }
+
+    /// Puts the pod in hand aside: nothing can be done for it as things are.
+    pub(crate) fn park(&mut self, key: &Key, plugins: &[Plugin], now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let deadline = now + MAX_PARKED;
+        entry.fail(now);
+        entry.place = Place::Parked { deadline };
+        let (shape, turn) = (entry.shape.clone(), entry.turn);
+        self.deadlines.insert((deadline, turn, key.clone()));
+        let new = || Parked { shape: shape.clone(), plugins: plugins.to_vec(), pods: BTreeSet::new() };
+        let parked = self.parked.entry(shape.number).or_insert_with(new);
+        parked.plugins = plugins.to_vec();
+        parked.pods.insert(key.clone());
+    }
+
+    /// Tries the pod in hand again after its back-off: what failed was not the search for a node.
+    pub(crate) fn retry(&mut self, key: &Key, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let until = entry.fail(now);
+        self.back_off(key, until, false);
+    }
+
+    /// What pods are parked for.
+    pub(crate) fn stuck(&self) -> impl Iterator<Item = Stuck<'_>> {
+        self.parked.values().map(|parked| Stuck { shape: &parked.shape, plugins: &parked.plugins })
+    }
+
+    /// Something has happened that may help the parked pods of a shape.
+    pub(crate) fn wake(&mut self, shape: u32, now: Instant) {
+        let Some(parked) = self.parked.get(&shape) else { return };
+        for key in parked.pods.clone() {
+            match self.entries.get(&key).and_then(|entry| entry.until).filter(|until| *until > now) {
+                Some(until) => self.back_off(&key, until, true),
+                None => self.activate(&key),
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Counts a failure; returns until when it has to wait.
+    fn fail(&mut self, now: Instant) -> Instant {
+        let backoff = (FIRST_BACKOFF * 2_u32.saturating_pow(self.failures)).min(MAX_BACKOFF);
+        self.failures = (self.failures + 1).min(16);
+        *self.until.insert(now + backoff)
+    }
+}

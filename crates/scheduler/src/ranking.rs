@@ -1,0 +1,377 @@
+//! Which node is best for pods of one shape.
+//!
+//! What holds for a node by itself is found out once and again when the node changes; what depends on other nodes is
+//! a few sums over domains, kept up to date the same way. Choosing is then a walk over an array, however large the
+//! cluster is and whatever the pods ask for. No node is left out: there is no sampling.
+
+mod compare;
+mod regard;
+
+use crate::cluster::{Cluster, NOWHERE, Resident, Slot, Spot};
+use crate::filters::{self, Asked, Verdict};
+use crate::needs::{Needs, Shape, Spread};
+use crate::profile::Profile;
+use crate::relation::{Relation, Shift};
+use crate::scores::{Scores, score};
+use crate::verdict::{Diagnosis, Plugin, Refusal};
+use crate::volumes::Volumes;
+use compare::{CLOSED, Scratch};
+use kinds::Node;
+use regard::{ByShape, Regard};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct Ranking {
+    pub shape: Shape,
+    pub volumes: Volumes,
+    profile: Arc<Profile>,
+    /// Up to where the log of the cluster has been followed; none before the first look.
+    seen: Option<usize>,
+    seats: Vec<Seat>,
+    /// What the pod says about others: first spreading, then affinity, anti-affinity, likes.
+    relations: Vec<Relation>,
+    /// What others say about the pod, by topology: where it must not be, and where they would like it to be.
+    repelled: Vec<Relation>,
+    invited: Vec<Relation>,
+    /// What pods of another shape mean for this one.
+    regards: ByShape<Arc<Regard>>,
+    /// The emptiest domain of each spread that is hard.
+    minima: Vec<i64>,
+    /// Whether the pod itself counts in each spread.
+    itself: Vec<bool>,
+    /// The only nodes that come into question, if the pod names them.
+    only: Option<Vec<String>>,
+    /// What nodes that are open come to by themselves; [`CLOSED`] for the others.
+    totals: Vec<i64>,
+    /// How many open nodes have taints that would rather keep the pod away, or something that it likes.
+    uneven_taints: usize,
+    liked: usize,
+    scratch: Scratch,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, Default)]
+enum Seat {
+    /// There is no such node.
+    #[default]
+    None,
+    Refused(Box<Refusal>),
+    Open(Scores),
+}
+
+/// What was found out about a node.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    seat: Seat,
+    /// By relation; none if the node does not count.
+    amounts: Vec<Option<i64>>,
+    repels: Vec<(usize, i64)>,
+    invites: Vec<(usize, i64)>,
+}
+
+impl Ranking {
+    pub(crate) fn new(shape: Shape, volumes: Volumes, profile: Arc<Profile>, cluster: &mut Cluster) -> Self {
+        let spread = shape.spread.iter().map(|spread| spread.topology.as_str());
+        let topologies = spread.chain(shape.needs.terms().map(|term| term.topology.as_str()));
+        let relations = topologies.map(|key| Relation::new(cluster.topology(key))).collect();
+        let names = shape.required.as_ref().and_then(|required| {
+            required.names().map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
+        });
+        Ranking {
+            volumes,
+            profile,
+            seen: None,
+            seats: Vec::new(),
+            relations,
+            repelled: Vec::new(),
+            invited: Vec::new(),
+            regards: ByShape::default(),
+            minima: vec![0; shape.spread.len()],
+            itself: shape.spread.iter().map(|spread| selects_itself(spread, &shape)).collect(),
+            only: names,
+            totals: Vec::new(),
+            uneven_taints: 0,
+            liked: 0,
+            scratch: Scratch::default(),
+            shape,
+        }
+    }
+
+    /// Looks again at whatever has changed.
+    pub(crate) fn update(&mut self, cluster: &Cluster) {
+        self.seats.resize(cluster.slots() as usize, Seat::None);
+        self.totals.resize(cluster.slots() as usize, CLOSED);
+        let changed = self.seen.and_then(|seen| cluster.changed_since(seen));
+        match changed {
+            Some(changed) if changed.len() < self.seats.len() => {
+                changed.iter().for_each(|slot| self.look(cluster, *slot));
+            }
+            _ => {
+                self.regards.clear();
+                (0..cluster.slots()).for_each(|slot| self.look(cluster, slot));
+            }
+        }
+        self.seen = Some(cluster.now());
+        let none = Shift { domain: NOWHERE, by: 0 };
+        for (at, spread) in self.shape.spread.iter().enumerate().filter(|(_, spread)| spread.is_hard) {
+            self.minima[at] = self.relations[at].minimum(spread.min_domains, none);
+        }
+    }
+
+    fn look(&mut self, cluster: &Cluster, slot: Slot) {
+        let facts = self.facts(cluster, cluster.spot(slot));
+        let domain = |topology: usize| cluster.topology_at(topology).domain(slot);
+        for (relation, amount) in self.relations.iter_mut().zip(&facts.amounts) {
+            let domain = if amount.is_some() { domain(relation.topology) } else { NOWHERE };
+            relation.set(slot, domain, amount.unwrap_or(0));
+        }
+        for (relations, said) in [(&mut self.repelled, &facts.repels), (&mut self.invited, &facts.invites)] {
+            for relation in relations {
+                let amount =
+                    said.iter().filter(|(topology, _)| *topology == relation.topology).map(|(_, amount)| amount);
+                relation.set(slot, domain(relation.topology), amount.sum());
+            }
+        }
+        self.sit(slot, facts.seat);
+    }
+
+    fn sit(&mut self, slot: Slot, seat: Seat) {
+        let at = slot as usize;
+        let old = std::mem::replace(&mut self.seats[at], seat);
+        if let Seat::Open(scores) = old {
+            self.uneven_taints -= usize::from(scores.taints > 0);
+            self.liked -= usize::from(scores.liked > 0);
+        }
+        self.totals[at] = CLOSED;
+        if let Seat::Open(scores) = &self.seats[at] {
+            self.uneven_taints += usize::from(scores.taints > 0);
+            self.liked += usize::from(scores.liked > 0);
+            self.totals[at] = scores.total;
+        }
+    }
+
+    /// What holds for a node, as it is or as it could be.
+    pub(crate) fn facts(&mut self, cluster: &Cluster, spot: &Spot) -> Facts {
+        let mut facts = Facts {
+            seat: Seat::None,
+            amounts: vec![None; self.relations.len()],
+            repels: Vec::new(),
+            invites: Vec::new(),
+        };
+        let Some(node) = &spot.node else { return facts };
+        facts.seat = self.seat(cluster, spot, node);
+        self.eligible(node, &mut facts.amounts);
+        for resident in &spot.residents {
+            let regard = self.regard(cluster, resident);
+            let spreads = self.shape.spread.len();
+            let leaving = resident.pod.metadata.is_being_deleted();
+            for (at, (amount, adds)) in facts.amounts.iter_mut().zip(&regard.relations).enumerate() {
+                // Whoever is on the way out does not count for how evenly pods are spread.
+                if let Some(amount) = amount.as_mut().filter(|_| !(leaving && at < spreads)) {
+                    *amount += adds;
+                }
+            }
+            facts.repels.extend(&regard.repels);
+            facts.invites.extend(&regard.invites);
+        }
+        facts
+    }
+
+    fn seat(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Seat {
+        let asked = Asked { needs: &self.shape, volumes: &self.volumes, cluster };
+        if let Err(refusal) = judge_with_nominated(asked, spot, node) {
+            return Seat::Refused(Box::new(refusal));
+        }
+        Seat::Open(score(&self.shape, &self.profile, cluster, spot, node))
+    }
+
+    /// Which relations a node counts in, with nothing in them yet.
+    fn eligible(&self, node: &Node, amounts: &mut [Option<i64>]) {
+        let needs: &Needs = &self.shape;
+        let has = |key: &String| node.metadata.labels.contains_key(key);
+        let with_all = |hard: bool| {
+            let mut alike = needs.spread.iter().filter(|spread| spread.is_hard == hard && !spread.is_default);
+            alike.all(|spread| has(&spread.topology))
+        };
+        let (hard, soft) = (with_all(true), with_all(false));
+        for (spread, amount) in needs.spread.iter().zip(amounts.iter_mut()) {
+            let complete = if spread.is_hard { hard } else { soft };
+            let counts = complete
+                && (!spread.honors_affinity || filters::is_wanted(needs, node))
+                && (!spread.honors_taints || filters::tolerates_all(needs, node));
+            *amount = counts.then_some(0);
+        }
+        amounts[needs.spread.len()..].fill(Some(0));
+    }
+
+    fn regard(&mut self, cluster: &Cluster, resident: &Resident) -> Arc<Regard> {
+        if let Some(regard) = self.regards.get(&resident.shape.number) {
+            return regard.clone();
+        }
+        let regard = Arc::new(Regard::of(&self.shape, &resident.shape, cluster));
+        for (relations, said) in [(&mut self.repelled, &regard.repels), (&mut self.invited, &regard.invites)] {
+            for (topology, _) in said {
+                if !relations.iter().any(|relation| relation.topology == *topology) {
+                    relations.push(Relation::new(*topology));
+                }
+            }
+        }
+        self.regards.insert(resident.shape.number, regard.clone());
+        regard
+    }
+
+    /// Whether a node does, with everything else as it is.
+    pub(crate) fn does(&self, cluster: &Cluster, slot: Slot, facts: Option<&Facts>) -> Verdict {
+        match facts.map_or_else(|| self.seats.get(slot as usize), |facts| Some(&facts.seat)) {
+            Some(Seat::Open(_)) => self.stands(cluster, slot, facts),
+            Some(Seat::Refused(refusal)) => Err((**refusal).clone()),
+            Some(Seat::None) | None => Err(Refusal::firm(Plugin::NodeAffinity, "there is no such node")),
+        }
+    }
+
+    fn shift(&self, cluster: &Cluster, slot: Slot, at: usize, facts: Option<&Facts>) -> Shift {
+        let nothing = Shift { domain: NOWHERE, by: 0 };
+        let relation = &self.relations[at];
+        facts.map_or(nothing, |facts| Shift {
+            domain: cluster.topology_at(relation.topology).domain(slot),
+            by: facts.amounts[at].unwrap_or(0) - relation.share(slot),
+        })
+    }
+
+    /// Whether the pods around let the pod be on a node.
+    fn stands(&self, cluster: &Cluster, slot: Slot, facts: Option<&Facts>) -> Verdict {
+        let needs: &Needs = &self.shape;
+        let domain = |relation: &Relation| cluster.topology_at(relation.topology).domain(slot);
+        for (at, spread) in needs.spread.iter().enumerate().filter(|(_, spread)| spread.is_hard) {
+            let relation = &self.relations[at];
+            let domain = domain(relation);
+            let uneven = "node(s) didn't match pod topology spread constraints";
+            if domain == NOWHERE {
+                let reason = format!("{uneven} (missing required label)");
+                return Err(Refusal::firm(Plugin::PodTopologySpread, reason));
+            }
+            let shift = self.shift(cluster, slot, at, facts);
+            let itself = i64::from(self.itself[at]);
+            let minimum = match facts {
+                Some(_) => relation.minimum(spread.min_domains, shift),
+                None => self.minima[at],
+            };
+            let skew = relation.sum(domain, shift) + itself - minimum;
+            if skew > spread.max_skew {
+                return Err(Refusal::for_now(Plugin::PodTopologySpread, uneven));
+            }
+        }
+        self.near(cluster, slot, facts)?;
+        let first = needs.spread.len() + needs.affinity.len();
+        for at in first..first + needs.anti_affinity.len() {
+            let domain = domain(&self.relations[at]);
+            if domain != NOWHERE && self.relations[at].sum(domain, self.shift(cluster, slot, at, facts)) > 0 {
+                return Err(Refusal::for_now(Plugin::InterPodAffinity, "node(s) didn't match pod anti-affinity rules"));
+            }
+        }
+        self.welcome(cluster, slot, facts)
+    }
+
+    /// Whether those are near that have to be.
+    fn near(&self, cluster: &Cluster, slot: Slot, facts: Option<&Facts>) -> Verdict {
+        let needs: &Needs = &self.shape;
+        let refusal = || Refusal::firm(Plugin::InterPodAffinity, "node(s) didn't match pod affinity rules");
+        let range = needs.spread.len()..needs.spread.len() + needs.affinity.len();
+        let (mut all_near, mut anybody) = (true, false);
+        for at in range {
+            let relation = &self.relations[at];
+            let domain = cluster.topology_at(relation.topology).domain(slot);
+            let shift = self.shift(cluster, slot, at, facts);
+            if domain == NOWHERE {
+                return Err(refusal());
+            }
+            all_near &= relation.sum(domain, shift) > 0;
+            anybody |= relation.everywhere(shift) > 0;
+        }
+        // The first of pods that want to be together has nobody to be near.
+        let is_first = || !anybody && needs.affinity.iter().all(|term| term.matches(needs, &cluster.namespaces));
+        if all_near || is_first() { Ok(()) } else { Err(refusal()) }
+    }
+
+    /// Whether nobody who is there minds.
+    fn welcome(&self, cluster: &Cluster, slot: Slot, facts: Option<&Facts>) -> Verdict {
+        for relation in &self.repelled {
+            let domain = cluster.topology_at(relation.topology).domain(slot);
+            let said = |facts: &Facts| -> i64 {
+                let here = facts.repels.iter().filter(|(topology, _)| *topology == relation.topology);
+                here.map(|(_, amount)| amount).sum()
+            };
+            let by = facts.map_or(0, |facts| said(facts) - relation.share(slot));
+            if domain != NOWHERE && relation.sum(domain, Shift { domain, by }) > 0 {
+                let reason = "node(s) didn't satisfy existing pods anti-affinity rules";
+                return Err(Refusal::for_now(Plugin::InterPodAffinity, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node does by itself, as it is now.
+    pub(crate) fn would_open(&mut self, cluster: &Cluster, slot: Slot) -> bool {
+        let spot = cluster.spot(slot);
+        if spot.nominated.is_empty() {
+            return matches!(self.facts(cluster, spot).seat, Seat::Open(_));
+        }
+        // Room that is kept for pods like these helps them.
+        let mut without = spot.clone();
+        without.nominated.retain(|other| other.shape.number != self.shape.number);
+        matches!(self.facts(cluster, &without).seat, Seat::Open(_))
+    }
+
+    /// Whether it makes a difference where pods of another shape are.
+    pub(crate) fn cares_about(&mut self, cluster: &Cluster, other: &Shape) -> bool {
+        let regard = Regard::of(&self.shape, other, cluster);
+        regard.relations.iter().any(|amount| *amount != 0) || !regard.repels.is_empty()
+    }
+
+    /// Why there is none.
+    pub(crate) fn diagnose(&self, cluster: &Cluster) -> Diagnosis {
+        let mut diagnosis = Diagnosis { nodes: cluster.len(), ..Diagnosis::default() };
+        let passed_over = |name: &str| self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name));
+        let elsewhere = Refusal::firm(Plugin::NodeAffinity, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
+        for slot in 0..cluster.slots() {
+            let spot = cluster.spot(slot);
+            if spot.node.is_none() {
+                continue;
+            }
+            match self.does(cluster, slot, None) {
+                _ if passed_over(&spot.name) => diagnosis.count(&elsewhere),
+                Err(refusal) => diagnosis.count(&refusal),
+                Ok(()) => {}
+            }
+        }
+        diagnosis
+    }
+
+    /// The nodes that could do if pods left them.
+    pub(crate) fn resolvable(&self, cluster: &Cluster) -> Vec<Slot> {
+        let could = |slot: &Slot| match self.does(cluster, *slot, None) {
+            Err(refusal) => refusal.resolvable,
+            Ok(()) => false,
+        };
+        match &self.only {
+            Some(names) => names.iter().filter_map(|name| cluster.slot(name)).filter(could).collect(),
+            None => (0..cluster.slots()).filter(could).collect(),
+        }
+    }
+}
+
+fn selects_itself(spread: &Spread, needs: &Needs) -> bool {
+    crate::needs::selects(spread.selector.as_ref(), &needs.labels)
+}
+
+/// Pods that are to come to a node, and matter at least as much, have to fit beside this one; and this one without
+/// them, since they may yet go elsewhere.
+fn judge_with_nominated(asked: Asked<'_>, spot: &Spot, node: &Node) -> Verdict {
+    let before = |resident: &&Resident| resident.shape.priority >= asked.needs.priority;
+    if spot.nominated.iter().any(|resident| before(&resident)) {
+        let mut with = spot.clone();
+        spot.nominated.iter().filter(before).for_each(|resident| with.take(resident.clone()));
+        filters::judge(asked, &with, node)?;
+    }
+    filters::judge(asked, spot, node)
+}

@@ -1,0 +1,184 @@
+//! The best of the nodes that do.
+//!
+//! This is the walk over all nodes that every pod takes, so it reads arrays and nothing else, and works out only what
+//! can make a difference.
+
+use super::{Ranking, Seat};
+use crate::cluster::{Cluster, NOWHERE, Slot};
+use crate::relation::{Relation, Shift};
+use crate::scores::{BEST, Scores};
+
+/// What stands for a node that does not do.
+pub(super) const CLOSED: i64 = i64::MIN;
+const NO_SHIFT: Shift = Shift { domain: NOWHERE, by: 0 };
+
+/// Kept from one pod to the next.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    open: Vec<Slot>,
+    /// For each open node, how uneven pods would be spread, and how much the pod and its neighbours like each other.
+    raw: Vec<(i64, i64)>,
+    sums: Vec<f64>,
+}
+
+/// The least and the most of something.
+#[derive(Clone, Copy)]
+struct Range {
+    least: i64,
+    most: i64,
+}
+
+impl Range {
+    const NONE: Range = Range { least: i64::MAX, most: i64::MIN };
+
+    fn take(&mut self, value: i64) {
+        self.least = self.least.min(value);
+        self.most = self.most.max(value);
+    }
+
+    fn is_flat(self) -> bool {
+        self.least >= self.most
+    }
+}
+
+impl Ranking {
+    /// The best node. `salt` decides between equals.
+    pub(crate) fn choose(&mut self, cluster: &Cluster, salt: u64) -> Option<Slot> {
+        self.update(cluster);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.find_open(cluster, &mut scratch.open);
+        let best = match scratch.open.as_slice() {
+            [] => None,
+            [only] => Some(*only),
+            open => {
+                let (skew, liking) = self.look_around(cluster, open, &mut scratch.raw, &mut scratch.sums);
+                self.best(cluster, &scratch, skew, liking, salt)
+            }
+        };
+        self.scratch = scratch;
+        best
+    }
+
+    fn find_open(&self, cluster: &Cluster, open: &mut Vec<Slot>) {
+        open.clear();
+        let is_open = |slot: &Slot| self.totals[*slot as usize] != CLOSED;
+        match &self.only {
+            Some(names) => open.extend(names.iter().filter_map(|name| cluster.slot(name)).filter(is_open)),
+            None => open.extend((0..cluster.slots()).filter(is_open)),
+        }
+        if self.shape.looks_around() || !self.repelled.is_empty() {
+            open.retain(|slot| self.stands(cluster, *slot, None).is_ok());
+        }
+    }
+
+    /// What depends on the pods around, for each open node.
+    fn look_around(
+        &self,
+        cluster: &Cluster,
+        open: &[Slot],
+        raw: &mut Vec<(i64, i64)>,
+        sums: &mut Vec<f64>,
+    ) -> (Range, Range) {
+        let needs = &self.shape;
+        raw.clear();
+        raw.resize(open.len(), (0, 0));
+        let (mut skew, mut liking) = (Range::NONE, Range::NONE);
+        let soft: Vec<(&Relation, i64)> = needs
+            .spread
+            .iter()
+            .zip(&self.relations)
+            .filter(|(spread, _)| !spread.is_hard)
+            .map(|(spread, relation)| (relation, spread.max_skew - 1))
+            .collect();
+        if !soft.is_empty() {
+            sums.clear();
+            sums.resize(open.len(), 0.0);
+            for (relation, allowance) in soft {
+                // The more domains there are, the more a pod in one of them weighs.
+                let weight = ((relation.domains() + 2) as f64).ln();
+                let topology = cluster.topology_at(relation.topology);
+                for (slot, sum) in open.iter().zip(sums.iter_mut()) {
+                    let domain = topology.domain(*slot);
+                    if domain != NOWHERE {
+                        *sum += relation.sum(domain, NO_SHIFT) as f64 * weight + allowance as f64;
+                    }
+                }
+            }
+            for (raw, sum) in raw.iter_mut().zip(sums) {
+                // To the nearest; there are no negative ones.
+                raw.0 = (*sum + 0.5) as i64;
+                skew.take(raw.0);
+            }
+        }
+        let first = needs.spread.len() + needs.affinity.len() + needs.anti_affinity.len();
+        let mut likes = self.relations[first..].iter().chain(&self.invited).peekable();
+        if likes.peek().is_some() {
+            for relation in likes {
+                let topology = cluster.topology_at(relation.topology);
+                for (slot, raw) in open.iter().zip(raw.iter_mut()) {
+                    let domain = topology.domain(*slot);
+                    raw.1 += if domain == NOWHERE { 0 } else { relation.sum(domain, NO_SHIFT) };
+                }
+            }
+            raw.iter().for_each(|raw| liking.take(raw.1));
+        }
+        (skew, liking)
+    }
+
+    fn best(&self, cluster: &Cluster, scratch: &Scratch, skew: Range, liking: Range, salt: u64) -> Option<Slot> {
+        let weights = &self.profile.weights;
+        let (open, raw) = (&scratch.open, &scratch.raw);
+        let own = self.own_range(open);
+        let mixed = |slot: Slot| (cluster.salt(slot) ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Most nodes are like the one before.
+        let mut last = (i64::MIN, 0);
+        let mut best: Option<(i64, Slot)> = None;
+        for (slot, (uneven, like)) in open.iter().zip(raw) {
+            let mut total = self.totals[*slot as usize];
+            if let Some(most) = &own {
+                total += self.own(*slot, most);
+            }
+            if !skew.is_flat() {
+                if last.0 != *uneven {
+                    last = (*uneven, weights.spread * (BEST * (skew.most + skew.least - uneven) / skew.most));
+                }
+                total += last.1;
+            }
+            if !liking.is_flat() {
+                total += weights.pod_affinity * (BEST * (like - liking.least) / (liking.most - liking.least));
+            }
+            let better = match best {
+                None => true,
+                Some((most, other)) => total > most || (total == most && mixed(*slot) > mixed(other)),
+            };
+            if better {
+                best = Some((total, *slot));
+            }
+        }
+        best.map(|(_, slot)| slot)
+    }
+
+    /// The most taints and the most likes of any open node; none if there are none to compare by.
+    fn own_range(&self, open: &[Slot]) -> Option<Scores> {
+        if self.uneven_taints == 0 && self.liked == 0 {
+            return None;
+        }
+        let mut most = Scores::default();
+        for slot in open {
+            if let Seat::Open(scores) = &self.seats[*slot as usize] {
+                most.taints = most.taints.max(scores.taints);
+                most.liked = most.liked.max(scores.liked);
+            }
+        }
+        Some(most)
+    }
+
+    /// What a node by itself comes to in comparison with the others.
+    fn own(&self, slot: Slot, most: &Scores) -> i64 {
+        let Seat::Open(scores) = &self.seats[slot as usize] else { return 0 };
+        let weights = &self.profile.weights;
+        let taints = if most.taints == 0 { BEST } else { BEST - BEST * scores.taints / most.taints };
+        let liked = if most.liked == 0 { 0 } else { BEST * scores.liked / most.liked };
+        weights.taints * taints + weights.node_affinity * liked
+    }
+}

@@ -1,0 +1,327 @@
+//! The scheduler without the API: what has changed goes in, decisions come out.
+
+use crate::actions::Outcome;
+use crate::cluster::{Cluster, Slot, salt};
+use crate::needs::{Needs, Shape, Shapes};
+use crate::preemption::{self, Room};
+use crate::profile::Profile;
+use crate::queue::{Entry, Queue};
+use crate::ranking::Ranking;
+use crate::siblings;
+use crate::verdict::{Diagnosis, Plugin, summary};
+use crate::volumes::{Preparation, Volumes};
+use kinds::{Key, Namespace, Node, Object, Pod};
+use runtime::{Caches, Change};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Together the rankings that are kept remember so many nodes at most.
+const REMEMBERED: usize = 1 << 20;
+
+#[derive(Debug)]
+pub struct Scheduler {
+    pub(crate) cluster: Cluster,
+    pub(crate) queue: Queue,
+    shapes: Shapes,
+    profiles: BTreeMap<String, Arc<Profile>>,
+    rankings: BTreeMap<u32, Ranking>,
+    /// Pods that are on their way to a node by a decision that the caches have not seen yet.
+    assumed: BTreeSet<Key>,
+    /// Nodes that have room they had not, and pods that are elsewhere or otherwise than before: who it may help is
+    /// asked before the next decision.
+    freed: Vec<Slot>,
+    moved: Vec<Shape>,
+}
+
+/// What is to be done about a pod.
+#[derive(Debug)]
+pub enum Decision {
+    /// A node does; before that, something may have to be done about volumes.
+    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation },
+    /// No node does; others may have to go so that one does.
+    Wait { pod: Arc<Object<Pod>>, diagnosis: Diagnosis, room: Option<Room> },
+}
+
+impl Scheduler {
+    pub fn new(caches: Caches, profiles: &[Profile]) -> Self {
+        Scheduler {
+            cluster: Cluster::new(caches),
+            queue: Queue::default(),
+            shapes: Shapes::default(),
+            profiles: profiles.iter().map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect(),
+            rankings: BTreeMap::new(),
+            assumed: BTreeSet::new(),
+            freed: Vec::new(),
+            moved: Vec::new(),
+        }
+    }
+
+    fn profile(&self, pod: &Pod) -> Option<Arc<Profile>> {
+        let name = pod.spec.scheduler_name.as_str();
+        self.profiles.get(if name.is_empty() { crate::profile::DEFAULT } else { name }).cloned()
+    }
+
+    fn shape(&mut self, pod: &Pod) -> Shape {
+        let profile = self.profile(pod).unwrap_or_else(|| Arc::new(Profile::new(&pod.spec.scheduler_name)));
+        let siblings = siblings::selector(pod, &self.cluster.caches);
+        self.shapes.of(Needs::read(pod, &profile, siblings))
+    }
+
+    pub fn pod_changed(&mut self, change: &Change<Pod>) {
+        let gone = |pod: &Object<Pod>| pod.is_finished();
+        match &change.new {
+            Some(pod) if !gone(pod) && !pod.spec.node_name.is_empty() => self.place(pod, change.old.as_deref()),
+            Some(pod) if !gone(pod) => self.await_node(pod),
+            Some(pod) => self.forget(&pod.key()),
+            None => change.old.iter().for_each(|old| self.forget(&old.key())),
+        }
+    }
+
+    /// A pod that has a node.
+    fn place(&mut self, pod: &Arc<Object<Pod>>, old: Option<&Object<Pod>>) {
+        let key = pod.key();
+        self.unqueue(&key);
+        let is_news = !(self.assumed.remove(&key) || old.is_some_and(|old| is_alike(old, pod)));
+        if !is_news && self.cluster.confirm(pod) {
+            return;
+        }
+        let shape = self.shape(pod);
+        if self.cluster.put_pod(pod.clone(), shape.clone(), &pod.spec.node_name) {
+            self.freed.extend(self.cluster.slot(&pod.spec.node_name));
+            self.moved.push(shape);
+        }
+    }
+
+    fn unqueue(&mut self, key: &Key) {
+        if let Some(Entry { nominated: Some(node), .. }) = self.queue.remove(key) {
+            self.cluster.withdraw(key, &node);
+        }
+    }
+
+    /// A pod that has none.
+    fn await_node(&mut self, pod: &Arc<Object<Pod>>) {
+        let key = pod.key();
+        if self.assumed.contains(&key) {
+            return;
+        }
+        let waits = pod.is_active() && pod.spec.scheduling_gates.is_empty() && self.profile(pod).is_some();
+        if !waits {
+            return self.forget(&key);
+        }
+        let shape = self.shape(pod);
+        let before = self.queue.nomination(&key);
+        let is_new = self.queue.put(pod.clone(), shape.clone());
+        if let Some(before) = before.filter(|_| is_new) {
+            self.cluster.withdraw(&key, &before);
+        }
+        let node = pod.status.nominated_node_name.as_str();
+        // After that, what this scheduler has decided goes before what the caches have seen.
+        if is_new && !node.is_empty() {
+            self.queue.nominate(&key, node);
+            self.cluster.nominate(pod.clone(), shape, node);
+        }
+    }
+
+    /// A pod that needs no node any more.
+    fn forget(&mut self, key: &Key) {
+        self.assumed.remove(key);
+        self.unqueue(key);
+        let home = self.cluster.home(key).map(|spot| spot.residents.iter().find(|resident| resident.is(key)));
+        self.moved.extend(home.flatten().map(|resident| resident.shape.clone()));
+        self.freed.extend(self.cluster.remove_pod(key));
+    }
+
+    pub fn node_changed(&mut self, change: &Change<Node>) {
+        match (&change.new, &change.old) {
+            (Some(node), _) => self.freed.extend(self.cluster.put_node(node.clone())),
+            (None, Some(old)) => self.cluster.remove_node(&old.metadata.name),
+            (None, None) => {}
+        }
+    }
+
+    pub fn namespace_changed(&mut self, change: &Change<Namespace>) {
+        let (name, labels) = match (&change.new, &change.old) {
+            (Some(new), _) => (new.metadata.name.clone(), Some(new.metadata.labels.clone())),
+            (None, Some(old)) => (old.metadata.name.clone(), None),
+            (None, None) => return,
+        };
+        if self.cluster.namespaces.get(&name) == labels.as_ref() {
+            return;
+        }
+        let is_new = !self.cluster.namespaces.contains_key(&name);
+        match labels {
+            Some(labels) => drop(self.cluster.namespaces.insert(name, labels)),
+            None => drop(self.cluster.namespaces.remove(&name)),
+        }
+        // A namespace that was not there has no pods yet that anything could be known about.
+        if !is_new {
+            self.cluster.touch_all();
+            self.rankings.clear();
+        }
+    }
+
+    /// Something that pods refused by these points of view may have waited for.
+    pub(crate) fn helps(&mut self, plugins: &[Plugin], now: Instant) {
+        let stuck = self.queue.stuck().filter(|stuck| stuck.plugins.iter().any(|plugin| plugins.contains(plugin)));
+        let helped: Vec<u32> = stuck.map(|stuck| stuck.shape.number).collect();
+        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+    }
+
+    /// Wakes those pods that may fit now.
+    fn wake(&mut self, now: Instant) {
+        let (freed, moved) = (std::mem::take(&mut self.freed), std::mem::take(&mut self.moved));
+        if freed.is_empty() && moved.is_empty() {
+            return;
+        }
+        let freed: BTreeSet<Slot> = freed.into_iter().filter(|slot| *slot < self.cluster.slots()).collect();
+        let mut helped = Vec::new();
+        for stuck in self.queue.stuck() {
+            let around = [Plugin::PodTopologySpread, Plugin::InterPodAffinity];
+            let looked_around = stuck.plugins.iter().any(|plugin| around.contains(plugin));
+            let helps = match self.rankings.get_mut(&stuck.shape.number) {
+                None => true,
+                Some(ranking) => {
+                    freed.iter().any(|slot| ranking.would_open(&self.cluster, *slot))
+                        || (looked_around && moved.iter().any(|shape| ranking.cares_about(&self.cluster, shape)))
+                }
+            };
+            if helps {
+                helped.push(stuck.shape.number);
+            }
+        }
+        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+    }
+
+    /// Decides about the next pod; none if none is to be placed now.
+    pub fn next(&mut self, now: Instant) -> Option<Decision> {
+        self.wake(now);
+        let Entry { pod, shape, nominated, .. } = self.queue.pop(now)?;
+        let nominated = nominated.unwrap_or_default();
+        self.cluster.withdraw(&pod.key(), &nominated);
+        let volumes = match Volumes::of(&shape, &self.cluster) {
+            Ok(volumes) => volumes,
+            Err(general) => return Some(self.wait_for_claims(pod, general, now)),
+        };
+        let mut ranking = self.ranking(&shape, volumes);
+        let decision = match self.choose(&mut ranking, &pod, &nominated) {
+            Some(slot) => self.bind(&ranking, pod, slot),
+            None => self.wait(&mut ranking, pod, now),
+        };
+        // What is known about claims may be wrong by the time the next pod comes.
+        if ranking.shape.claims.is_empty() {
+            self.keep(ranking);
+        }
+        Some(decision)
+    }
+
+    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot) -> Decision {
+        let key = pod.key();
+        let spot = self.cluster.spot(slot);
+        let node = spot.name.clone();
+        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node));
+        let volumes = prepared.unwrap_or_default();
+        self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
+        self.queue.remove(&key);
+        self.assumed.insert(key);
+        self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
+        Decision::Bind { pod, node, volumes }
+    }
+
+    fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
+        let mut diagnosis = ranking.diagnose(&self.cluster);
+        let room = match preemption::make_room(ranking, &self.cluster, &pod) {
+            Ok(room) => {
+                self.nominate(&pod, &ranking.shape, &room);
+                Some(room)
+            }
+            Err(why) => {
+                diagnosis.preemption = Some(why);
+                // Whoever has been promised a place keeps it while those in the way are leaving.
+                if let Some(node) = self.queue.nomination(&pod.key()) {
+                    self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node);
+                }
+                None
+            }
+        };
+        self.queue.park(&pod.key(), &diagnosis.plugins, now);
+        Decision::Wait { pod, diagnosis, room }
+    }
+
+    /// Keeps the room that is being made; who was to have it has to look elsewhere.
+    fn nominate(&mut self, pod: &Arc<Object<Pod>>, shape: &Shape, room: &Room) {
+        for other in &room.unseated {
+            self.cluster.withdraw(&other.key(), &room.node);
+        }
+        self.cluster.nominate(pod.clone(), shape.clone(), &room.node);
+        self.queue.nominate(&pod.key(), &room.node);
+    }
+
+    fn wait_for_claims(&mut self, pod: Arc<Object<Pod>>, general: String, now: Instant) -> Decision {
+        let nodes = self.cluster.len();
+        let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
+        let diagnosis = Diagnosis {
+            nodes,
+            general: Some(general),
+            preemption: Some(format!("preemption: {}", summary(nodes, None, &helpless))),
+            plugins: vec![Plugin::VolumeBinding],
+            ..Diagnosis::default()
+        };
+        self.queue.park(&pod.key(), &diagnosis.plugins, now);
+        Decision::Wait { pod, diagnosis, room: None }
+    }
+
+    fn choose(&mut self, ranking: &mut Ranking, pod: &Pod, nominated: &str) -> Option<Slot> {
+        ranking.update(&self.cluster);
+        let first = self.cluster.slot(nominated).filter(|slot| ranking.does(&self.cluster, *slot, None).is_ok());
+        first.or_else(|| ranking.choose(&self.cluster, salt(&pod.metadata.uid)))
+    }
+
+    fn ranking(&mut self, shape: &Shape, volumes: Volumes) -> Ranking {
+        self.rankings.remove(&shape.number).unwrap_or_else(|| {
+            let profile = self.profiles.get(&shape.profile).cloned();
+            let profile = profile.unwrap_or_else(|| Arc::new(Profile::new(&shape.profile)));
+            Ranking::new(shape.clone(), volumes, profile, &mut self.cluster)
+        })
+    }
+
+    /// Remembers a ranking for the next pod of its shape, in the place of the oldest if there are too many.
+    fn keep(&mut self, ranking: Ranking) {
+        let most = (REMEMBERED / self.cluster.slots().max(1) as usize).clamp(4, 1024);
+        while self.rankings.len() >= most {
+            self.rankings.pop_first();
+        }
+        self.rankings.insert(ranking.shape.number, ranking);
+    }
+
+    /// What became of a decision.
+    pub fn carried_out(&mut self, outcome: &Outcome, now: Instant) {
+        let (Outcome::Done(pod) | Outcome::NotBound(pod)) = outcome;
+        self.cluster.taken_volumes.retain(|_, claim| !is_claim_of(claim, pod));
+        let key = pod.key();
+        if matches!(outcome, Outcome::Done(_)) || !self.assumed.remove(&key) {
+            return;
+        }
+        // It did not get to its node after all.
+        self.freed.extend(self.cluster.remove_pod(&key));
+        let pod = self.cluster.caches.of::<Pod>().get(&key);
+        if let Some(pod) = pod.filter(|pod| pod.spec.node_name.is_empty()) {
+            self.await_node(&pod);
+            self.queue.retry(&key, now);
+        }
+    }
+}
+
+fn is_claim_of(claim: &Key, pod: &Pod) -> bool {
+    claim.namespace == pod.metadata.namespace && pod.claims().any(|name| name == claim.name)
+}
+
+/// Whether a pod that has a node is the same for others: how far it has come changes nothing.
+fn is_alike(old: &Pod, new: &Pod) -> bool {
+    let (before, after) = (&old.metadata, &new.metadata);
+    before.uid == after.uid
+        && before.generation == after.generation
+        && before.is_being_deleted() == after.is_being_deleted()
+        && before.labels == after.labels
+        && old.spec.node_name == new.spec.node_name
+}

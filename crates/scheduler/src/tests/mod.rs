@@ -1,0 +1,153 @@
+//! The scheduler as a whole, without the API: what goes in are objects, what comes out is where pods go and why not.
+
+mod neighbours;
+mod nodes;
+mod preemption;
+mod properties;
+mod queue;
+mod volumes;
+
+use crate::{DEFAULT, Decision, Outcome, Profile, Scheduler};
+use kinds::{
+    CSINode, Kind, Namespace, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget,
+    ReplicaSet, ReplicationController, Service, StatefulSet, StorageClass,
+};
+use object::{Value, json};
+use runtime::{Caches, Change};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub(crate) struct Fixture {
+    pub scheduler: Scheduler,
+    pub now: Instant,
+}
+
+/// With everything declared that the scheduler looks up.
+pub(crate) fn caches() -> Caches {
+    Caches::default()
+        .with::<CSINode>()
+        .with::<PersistentVolume>()
+        .with::<PersistentVolumeClaim>()
+        .with::<Pod>()
+        .with::<PodDisruptionBudget>()
+        .with::<ReplicaSet>()
+        .with::<ReplicationController>()
+        .with::<Service>()
+        .with::<StatefulSet>()
+        .with::<StorageClass>()
+}
+
+/// Merges `more` into an object.
+pub(crate) fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more.clone(),
+    }
+}
+
+/// A node of 4 cores, 8 GiB and 10 pods, with whatever else.
+pub(crate) fn node(name: &str, more: &Value) -> Value {
+    let mut node = json!({
+        "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+        "status": {
+            "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "10Gi" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    });
+    merge(&mut node, more);
+    node
+}
+
+pub(crate) fn in_zone(name: &str, zone: &str) -> Value {
+    node(name, &json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": zone } } }))
+}
+
+/// A pod that asks for nothing, with whatever else.
+pub(crate) fn pod(name: &str, more: &Value) -> Value {
+    let mut pod = json!({
+        "metadata": { "name": name, "namespace": "default", "uid": name },
+        "spec": { "containers": [{ "name": "c", "image": "image" }] },
+    });
+    merge(&mut pod, more);
+    pod
+}
+
+pub(crate) fn asking(name: &str, cpu: &str) -> Value {
+    let container = json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } });
+    pod(name, &json!({ "spec": { "containers": [container] } }))
+}
+
+impl Fixture {
+    pub(crate) fn new(nodes: &[Value]) -> Self {
+        Fixture::with(caches(), nodes)
+    }
+
+    pub(crate) fn with(caches: Caches, nodes: &[Value]) -> Self {
+        let scheduler = Scheduler::new(caches, &[Profile::new(DEFAULT)]);
+        let mut fixture = Fixture { scheduler, now: ambient::Clock::system().monotonic() };
+        fixture.namespace(&json!({ "metadata": { "name": "default" } }));
+        nodes.iter().for_each(|node| fixture.node(node));
+        fixture
+    }
+
+    pub(crate) fn namespace(&mut self, namespace: &Value) {
+        self.scheduler.namespace_changed(&Change::new(Arc::new(Object::<Namespace>::of(namespace))));
+    }
+
+    pub(crate) fn node(&mut self, node: &Value) {
+        self.scheduler.node_changed(&Change::new(Arc::new(Object::<Node>::of(node))));
+    }
+
+    /// A pod that is there: waiting, or on a node if it has one.
+    pub(crate) fn pod(&mut self, pod: &Value) {
+        self.scheduler.pod_changed(&Change::new(read(pod)));
+    }
+
+    pub(crate) fn remove(&mut self, pod: &Value) {
+        self.scheduler.pod_changed(&Change { old: Some(read(pod)), new: None });
+    }
+
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Decision> {
+        self.scheduler.next(self.now)
+    }
+
+    /// What is decided until nothing is left to decide, a line for each.
+    pub(crate) fn decisions(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.next()).map(|decision| told(&decision)).collect()
+    }
+
+    /// Where a pod goes, or why it does not.
+    pub(crate) fn place(&mut self, pod: &Value) -> String {
+        self.pod(pod);
+        let decision = self.next().expect("a decision about the pod");
+        told(&decision)
+    }
+
+    pub(crate) fn fail(&mut self, pod: &Value) {
+        self.scheduler.carried_out(&Outcome::NotBound(read(pod)), self.now);
+    }
+}
+
+pub(crate) fn told(decision: &Decision) -> String {
+    match decision {
+        Decision::Bind { pod, node, .. } => format!("{} on {node}", pod.metadata.name),
+        Decision::Wait { diagnosis, room: None, .. } => diagnosis.message(),
+        Decision::Wait { pod, room: Some(room), .. } => {
+            let victims: Vec<&str> = room.victims.iter().map(|pod| pod.metadata.name.as_str()).collect();
+            format!("{} wants {} of {}", pod.metadata.name, room.node, victims.join(" "))
+        }
+    }
+}
+
+fn read<K: Kind>(object: &Value) -> Arc<Object<K>> {
+    Arc::new(Object::of(object))
+}

@@ -1,0 +1,148 @@
+//! Who has to go for whom.
+
+use super::{Fixture, caches, merge, node, pod};
+use kinds::{Object, PodDisruptionBudget};
+use object::{Value, json};
+
+/// A pod of so many cores and a priority.
+fn ranked(name: &str, cpu: &str, priority: i32) -> Value {
+    let container = json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } });
+    pod(name, &json!({ "spec": { "priority": priority, "containers": [container] } }))
+}
+
+fn on(node: &str, mut pod: Value, started: u32) -> Value {
+    merge(
+        &mut pod,
+        &json!({ "spec": { "nodeName": node }, "status": { "startTime": format!("2026-01-01T00:00:{started:02}Z") } }),
+    );
+    pod
+}
+
+fn nodes(names: &[&str]) -> Vec<Value> {
+    names.iter().map(|name| node(name, &json!({}))).collect()
+}
+
+#[test]
+fn lesser_pods_make_room_and_as_few_as_do() {
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    for (name, cpu, priority) in [("a", "2", 1), ("b", "1", 2), ("c", "1", 3)] {
+        fixture.pod(&on("n", ranked(name, cpu, priority), 0));
+    }
+    assert_eq!(fixture.place(&ranked("p", "1", 10)), "p wants n of a", "the least important goes, though it is larger");
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    for (name, cpu, priority) in [("a", "2", 1), ("b", "1", 2), ("c", "1", 3)] {
+        fixture.pod(&on("n", ranked(name, cpu, priority), 0));
+    }
+    assert_eq!(fixture.place(&ranked("p", "3", 10)), "p wants n of b a");
+}
+
+#[test]
+fn equals_stay_and_so_do_pods_of_whoever_may_not_preempt() {
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    fixture.pod(&on("n", ranked("a", "4", 5), 0));
+    let none = "0/1 nodes are available: 1 Insufficient cpu. \
+        preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+    assert_eq!(fixture.place(&ranked("p", "1", 5)), none);
+    let mut polite = ranked("q", "1", 10);
+    polite["spec"]["preemptionPolicy"] = json!("Never");
+    let never = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.";
+    assert_eq!(fixture.place(&polite), never);
+}
+
+#[test]
+fn the_node_is_chosen_where_it_does_least_harm() {
+    // For each, the pods on two nodes as (priority, cores, started), and which of the nodes is the better one.
+    for (a, b, expected) in [
+        (vec![(5, "4", 0)], vec![(1, "4", 0)], "b"),
+        (vec![(1, "2", 0), (1, "2", 0)], vec![(1, "4", 0)], "b"),
+        (vec![(1, "4", 1)], vec![(1, "4", 9)], "b"),
+        (vec![(1, "4", 9)], vec![(2, "4", 1)], "a"),
+    ] {
+        let mut fixture = Fixture::new(&nodes(&["a", "b"]));
+        for (node, pods) in [("a", &a), ("b", &b)] {
+            for (at, (priority, cpu, started)) in pods.iter().enumerate() {
+                fixture.pod(&on(node, ranked(&format!("{node}{at}"), cpu, *priority), *started));
+            }
+        }
+        let told = fixture.place(&ranked("p", "4", 10));
+        assert!(told.starts_with(&format!("p wants {expected} ")), "{a:?} {b:?}: {told}");
+    }
+}
+
+#[test]
+fn budgets_are_kept_where_that_is_possible() {
+    let mut caches = caches();
+    caches.put::<PodDisruptionBudget>(Object::of(&json!({
+        "metadata": { "name": "b", "namespace": "default" },
+        "spec": { "selector": { "matchLabels": { "app": "guarded" } } },
+        "status": { "disruptionsAllowed": 0 },
+    })));
+    let guarded = |mut pod: Value| {
+        merge(&mut pod, &json!({ "metadata": { "labels": { "app": "guarded" } } }));
+        pod
+    };
+    let mut fixture = Fixture::with(caches.clone(), &nodes(&["a", "b"]));
+    fixture.pod(&on("a", guarded(ranked("a0", "4", 1)), 0));
+    fixture.pod(&on("b", ranked("b0", "4", 5), 0));
+    assert_eq!(fixture.place(&ranked("p", "1", 10)), "p wants b of b0", "rather a more important pod than a budget");
+    let mut fixture = Fixture::with(caches.clone(), &nodes(&["a"]));
+    fixture.pod(&on("a", guarded(ranked("a0", "2", 1)), 0));
+    fixture.pod(&on("a", ranked("a1", "2", 5), 0));
+    assert_eq!(fixture.place(&ranked("p", "2", 10)), "p wants a of a1", "on one node as well");
+    let mut fixture = Fixture::with(caches, &nodes(&["a"]));
+    fixture.pod(&on("a", guarded(ranked("a0", "4", 1)), 0));
+    assert_eq!(fixture.place(&ranked("p", "4", 10)), "p wants a of a0", "if there is no other way, it is broken");
+}
+
+#[test]
+fn the_room_is_kept_for_whom_it_was_made() {
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    let victim = on("n", ranked("victim", "4", 1), 0);
+    fixture.pod(&victim);
+    assert_eq!(fixture.place(&ranked("p", "4", 10)), "p wants n of victim");
+    fixture.remove(&victim);
+    fixture.pod(&ranked("late", "4", 5));
+    let told = fixture.decisions();
+    assert!(told[0].starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{told:?}");
+    assert_eq!(told[1], "p on n", "{told:?}");
+}
+
+#[test]
+fn while_victims_are_leaving_nobody_else_has_to_go() {
+    let mut fixture = Fixture::new(&nodes(&["n", "m"]));
+    let victim = on("n", ranked("victim", "4", 1), 0);
+    fixture.pod(&victim);
+    fixture.pod(&on("m", ranked("other", "4", 1), 9));
+    let first = fixture.place(&ranked("p", "4", 10));
+    assert_eq!(first, "p wants m of other");
+    let mut leaving = on("m", ranked("other", "4", 1), 9);
+    merge(
+        &mut leaving,
+        &json!({
+            "metadata": { "deletionTimestamp": "2026-01-01T00:01:00Z" },
+            "status": { "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler" }] },
+        }),
+    );
+    fixture.pod(&leaving);
+    let mut waiting = ranked("p", "4", 10);
+    waiting["status"] = json!({ "nominatedNodeName": "m" });
+    fixture.pod(&waiting);
+    fixture.pass(301);
+    let told = fixture.decisions();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].ends_with("preemption: not eligible due to a terminating pod on the nominated node."), "{told:?}");
+}
+
+#[test]
+fn pods_that_keep_others_away_can_be_made_to_go() {
+    let term = json!({ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "kubernetes.io/hostname" });
+    let apart =
+        json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } } });
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    let mut loner = on("n", ranked("loner", "1", 1), 0);
+    merge(&mut loner, &json!({ "spec": apart }));
+    fixture.pod(&loner);
+    let mut web = ranked("p", "1", 10);
+    merge(&mut web, &json!({ "metadata": { "labels": { "app": "web" } } }));
+    assert_eq!(fixture.place(&web), "p wants n of loner");
+}

@@ -1,0 +1,159 @@
+//! What holds for whatever pods and nodes there are.
+
+use super::{Fixture, merge, node, pod, told};
+use crate::Decision;
+use object::{Value, json};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+struct Machine {
+    cpu: i64,
+    zone: usize,
+    tainted: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Wish {
+    cpu: i64,
+    app: usize,
+    tolerates: bool,
+    zone: Option<usize>,
+    apart: bool,
+    spread: bool,
+}
+
+fn machines() -> impl Strategy<Value = Vec<Machine>> {
+    let machine = (1..6_i64, 0..3_usize, prop::bool::weighted(0.2));
+    prop::collection::vec(machine.prop_map(|(cpu, zone, tainted)| Machine { cpu, zone, tainted }), 1..8)
+}
+
+fn wishes() -> impl Strategy<Value = Vec<Wish>> {
+    let wish = (
+        1..4_i64,
+        0..3_usize,
+        any::<bool>(),
+        prop::option::weighted(0.2, 0..3_usize),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    let wish =
+        wish.prop_map(|(cpu, app, tolerates, zone, apart, spread)| Wish { cpu, app, tolerates, zone, apart, spread });
+    prop::collection::vec(wish, 1..24)
+}
+
+fn machine(number: usize, machine: &Machine) -> Value {
+    let taints = if machine.tainted { json!([{ "key": "k", "effect": "NoSchedule" }]) } else { json!([]) };
+    node(
+        &format!("n{number}"),
+        &json!({
+            "metadata": { "labels": { "topology.kubernetes.io/zone": format!("z{}", machine.zone) } },
+            "spec": { "taints": taints },
+            "status": { "allocatable": { "cpu": machine.cpu.to_string() } },
+        }),
+    )
+}
+
+fn wish(number: usize, wish: &Wish) -> Value {
+    let selector = json!({ "matchLabels": { "app": format!("a{}", wish.app) } });
+    let container = json!({ "name": "c", "resources": { "requests": { "cpu": wish.cpu.to_string() } } });
+    let mut made = pod(
+        &format!("p{number}"),
+        &json!({ "metadata": { "labels": { "app": format!("a{}", wish.app) } }, "spec": { "containers": [container] } }),
+    );
+    if wish.tolerates {
+        merge(&mut made, &json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } }));
+    }
+    if let Some(zone) = wish.zone {
+        merge(&mut made, &json!({ "spec": { "nodeSelector": { "topology.kubernetes.io/zone": format!("z{zone}") } } }));
+    }
+    if wish.apart {
+        let term = json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": selector });
+        let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
+        merge(&mut made, &json!({ "spec": { "affinity": apart } }));
+    }
+    if wish.spread {
+        let constraint = json!({
+            "topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": selector,
+        });
+        merge(&mut made, &json!({ "spec": { "topologySpreadConstraints": [constraint] } }));
+    }
+    made
+}
+
+/// Where each pod went.
+fn placed(fixture: &mut Fixture) -> BTreeMap<usize, usize> {
+    let mut homes = BTreeMap::new();
+    let number = |name: &str| name[1..].parse::<usize>().unwrap();
+    while let Some(decision) = fixture.next() {
+        if let Decision::Bind { pod, node, .. } = decision {
+            homes.insert(number(&pod.metadata.name), number(&node));
+        }
+    }
+    homes
+}
+
+/// Whether a pod could be on a node, judged by counting everything anew.
+fn fits(at: usize, node: usize, wishes: &[Wish], machines: &[Machine], homes: &BTreeMap<usize, usize>) -> bool {
+    let (wish, machine) = (&wishes[at], &machines[node]);
+    let there: Vec<&Wish> =
+        homes.iter().filter(|(pod, home)| **home == node && **pod != at).map(|(pod, _)| &wishes[*pod]).collect();
+    let used: i64 = there.iter().map(|other| other.cpu).sum();
+    let apart = there.iter().all(|other| other.app != wish.app || !(other.apart || wish.apart));
+    let zone_count = |zone: usize| {
+        let inside = |(pod, home): &(&usize, &usize)| {
+            **pod != at && machines[**home].zone == zone && wishes[**pod].app == wish.app
+        };
+        homes.iter().filter(inside).count() as i64
+    };
+    // Zones that the pod could be in.
+    let zones: std::collections::BTreeSet<usize> = machines
+        .iter()
+        .map(|machine| machine.zone)
+        .filter(|zone| wish.zone.is_none_or(|wanted| wanted == *zone))
+        .collect();
+    let least = zones.iter().map(|zone| zone_count(*zone)).min().unwrap_or(0);
+    used + wish.cpu <= machine.cpu
+        && (!machine.tainted || wish.tolerates)
+        && wish.zone.is_none_or(|zone| zone == machine.zone)
+        && apart
+        && (!wish.spread || zone_count(machine.zone) + 1 - least <= 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// A pod that has been given a node fits there when it comes; and whoever waits fits nowhere.
+    #[test]
+    fn bound_pods_fit_and_waiting_pods_fit_nowhere(machines in machines(), wishes in wishes()) {
+        let nodes: Vec<Value> = machines.iter().enumerate().map(|(at, one)| machine(at, one)).collect();
+        let mut fixture = Fixture::new(&nodes);
+        let mut homes = BTreeMap::new();
+        for (at, one) in wishes.iter().enumerate() {
+            fixture.pod(&wish(at, one));
+            for (pod, node) in placed(&mut fixture) {
+                prop_assert!(fits(pod, node, &wishes, &machines, &homes), "{pod} does not fit on {node}");
+                homes.insert(pod, node);
+            }
+        }
+        for at in (0..wishes.len()).filter(|at| !homes.contains_key(at)) {
+            let possible = (0..machines.len()).find(|node| fits(at, *node, &wishes, &machines, &homes));
+            prop_assert!(possible.is_none(), "{at} waits and fits on {possible:?}");
+        }
+    }
+
+    /// It makes no difference in which order nodes became known.
+    #[test]
+    fn the_order_of_nodes_makes_no_difference(machines in machines(), wishes in wishes()) {
+        let mut nodes: Vec<Value> = machines.iter().enumerate().map(|(at, one)| machine(at, one)).collect();
+        let run = |nodes: &[Value]| -> Vec<String> {
+            let mut fixture = Fixture::new(nodes);
+            wishes.iter().enumerate().for_each(|(at, one)| fixture.pod(&wish(at, one)));
+            std::iter::from_fn(|| fixture.next()).map(|decision| told(&decision)).collect()
+        };
+        let forwards = run(&nodes);
+        nodes.reverse();
+        prop_assert_eq!(forwards, run(&nodes));
+    }
+}

@@ -1,0 +1,118 @@
+//! Why a node does not do for a pod, and how that is told.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A point of view from which a node can be refused; the names are those that users of Kubernetes know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Plugin {
+    NodeUnschedulable,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+}
+
+/// A node that does not do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub plugin: Plugin,
+    pub reasons: Vec<Cow<'static, str>>,
+    /// Whether it could do if other pods made room.
+    pub resolvable: bool,
+}
+
+impl Refusal {
+    /// Whatever becomes of the pods there.
+    pub(crate) fn firm(plugin: Plugin, reason: impl Into<Cow<'static, str>>) -> Self {
+        Refusal { plugin, reasons: vec![reason.into()], resolvable: false }
+    }
+
+    /// As long as the pods there stay.
+    pub(crate) fn for_now(plugin: Plugin, reason: impl Into<Cow<'static, str>>) -> Self {
+        Refusal { resolvable: true, ..Refusal::firm(plugin, reason) }
+    }
+}
+
+/// Why a pod was not placed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diagnosis {
+    pub(crate) nodes: usize,
+    /// How many nodes for each reason.
+    pub(crate) reasons: BTreeMap<String, usize>,
+    /// What stands in the way on whatever node.
+    pub(crate) general: Option<String>,
+    /// What the attempt to make room came to.
+    pub(crate) preemption: Option<String>,
+    /// From which points of view nodes were refused.
+    pub(crate) plugins: Vec<Plugin>,
+}
+
+impl Diagnosis {
+    pub(crate) fn count(&mut self, refusal: &Refusal) {
+        for reason in &refusal.reasons {
+            // Reasons are few and nodes many: a copy only for the first.
+            match self.reasons.get_mut(reason.as_ref()) {
+                Some(count) => *count += 1,
+                None => {
+                    self.reasons.insert(reason.to_string(), 1);
+                }
+            }
+        }
+        if !self.plugins.contains(&refusal.plugin) {
+            self.plugins.push(refusal.plugin);
+        }
+    }
+
+    /// One line, as `kubectl describe pod` shows it.
+    pub fn message(&self) -> String {
+        if self.nodes == 0 {
+            return "no nodes available to schedule pods".to_owned();
+        }
+        let mut message = summary(self.nodes, self.general.as_deref(), &self.reasons);
+        if let Some(preemption) = &self.preemption {
+            message = format!("{message} {preemption}");
+        }
+        message
+    }
+}
+
+/// How many of the nodes were refused for which reasons.
+pub(crate) fn summary(nodes: usize, general: Option<&str>, reasons: &BTreeMap<String, usize>) -> String {
+    let mut counted: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    counted.sort();
+    let why = general.map_or_else(|| counted.join(", "), str::to_owned);
+    if why.is_empty() {
+        format!("0/{nodes} nodes are available:")
+    } else {
+        format!("0/{nodes} nodes are available: {why}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_told_in_order() {
+        let mut diagnosis = Diagnosis { nodes: 5, ..Diagnosis::default() };
+        for _ in 0..3 {
+            diagnosis.count(&Refusal::for_now(Plugin::NodeResourcesFit, "Insufficient cpu"));
+        }
+        for _ in 0..2 {
+            diagnosis.count(&Refusal::firm(Plugin::TaintToleration, "node(s) had untolerated taint(s)"));
+        }
+        let expected = "0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu.";
+        assert_eq!(diagnosis.message(), expected);
+        diagnosis.preemption = Some("preemption: none".to_owned());
+        assert_eq!(diagnosis.message(), format!("{expected} preemption: none"));
+        assert_eq!(Diagnosis::default().message(), "no nodes available to schedule pods");
+    }
+}

@@ -1,0 +1,257 @@
+//! Whether a node can have a pod's volumes: those that are there, and those that are made once a node is chosen.
+
+use crate::cluster::{Cluster, Spot};
+use crate::filters::{Asked, Verdict};
+use crate::needs::Needs;
+use crate::verdict::{Plugin, Refusal};
+use kinds::{
+    CSINode, Key, Labels, Node, NodeSelector, Object, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass,
+    volume_mode,
+};
+use object::{Value, View};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Which node a claim is to be provisioned for.
+pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// Of a class whose volumes nobody makes.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+/// Labels of volumes that say where they can be used.
+const ZONES: [&str; 4] = [
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+];
+
+/// What is known about the volumes of a pod.
+#[derive(Debug, Default)]
+pub(crate) struct Volumes {
+    bound: Vec<Arc<Object<PersistentVolume>>>,
+    /// Claims that wait for the pod to have a node, the smallest first.
+    waiting: Vec<Waiting>,
+    /// A claim says it is bound to a volume that is not there.
+    lost: bool,
+    /// Another pod uses a claim that is for one alone.
+    in_use: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    claim: Arc<Object<PersistentVolumeClaim>>,
+    class: Arc<Object<StorageClass>>,
+}
+
+/// What has to happen to claims before the pod can be bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preparation {
+    /// Volumes, and the claims that get them.
+    pub matched: Vec<(String, Key)>,
+    pub provisioned: Vec<Key>,
+}
+
+impl Preparation {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.matched.is_empty() && self.provisioned.is_empty()
+    }
+}
+
+impl Volumes {
+    /// Looks up the claims of a pod. An error is what stands in the way on every node.
+    pub(crate) fn of(needs: &Needs, cluster: &Cluster) -> Result<Self, String> {
+        let mut volumes = Volumes::default();
+        let (claims, classes) = (&cluster.caches, &cluster.caches);
+        for name in &needs.claims {
+            let claim = claims.of::<PersistentVolumeClaim>().named(&needs.namespace, name);
+            let claim = claim.ok_or_else(|| format!("persistentvolumeclaim \"{name}\" not found"))?;
+            if claim.metadata.is_being_deleted() {
+                return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
+            }
+            volumes.note_users(&claim, cluster);
+            let volume = claim.spec.volume_name.as_str();
+            if claim.status.phase == "Lost" {
+                return Err(format!(
+                    "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
+                ));
+            }
+            if !volume.is_empty() && claim.metadata.annotations.contains_key(BIND_COMPLETED) {
+                match cluster.caches.of::<PersistentVolume>().get(&Key::cluster(volume)) {
+                    Some(volume) => volumes.bound.push(volume),
+                    None => volumes.lost = true,
+                }
+                continue;
+            }
+            let class = classes.of::<StorageClass>().get(&Key::cluster(claim.class()));
+            match class.filter(|class| class.waits_for_consumer() && volume.is_empty()) {
+                Some(class) => volumes.waiting.push(Waiting { claim, class }),
+                None => return Err("pod has unbound immediate PersistentVolumeClaims".to_owned()),
+            }
+        }
+        volumes.waiting.sort_by_key(|waiting| waiting.claim.requested());
+        Ok(volumes)
+    }
+
+    fn note_users(&mut self, claim: &Object<PersistentVolumeClaim>, cluster: &Cluster) {
+        if !claim.spec.access_modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+            return;
+        }
+        let users = cluster.caches.of::<Pod>().by("claim", &claim.key().to_string());
+        self.in_use.extend(users.iter().filter_map(|pod| cluster.home(&pod.key())).map(|spot| spot.name.clone()));
+    }
+
+    /// What has to be done so that the claims that wait can be used on a node. None if it cannot be.
+    pub(crate) fn prepare(&self, cluster: &Cluster, node: &Node) -> Option<Preparation> {
+        let mut preparation = Preparation::default();
+        for Waiting { claim, class } in &self.waiting {
+            let selected = claim.metadata.annotation(SELECTED_NODE);
+            if !selected.is_empty() {
+                // It is being made already, and where is settled.
+                if selected != node.metadata.name {
+                    return None;
+                }
+                preparation.provisioned.push(claim.key());
+            } else if let Some(volume) = find(claim, cluster, node, &preparation) {
+                preparation.matched.push((volume, claim.key()));
+            } else if can_be_made(class, node) {
+                preparation.provisioned.push(claim.key());
+            } else {
+                return None;
+            }
+        }
+        Some(preparation)
+    }
+}
+
+/// The smallest free volume that does for a claim and can be used on a node.
+fn find(claim: &Object<PersistentVolumeClaim>, cluster: &Cluster, node: &Node, taken: &Preparation) -> Option<String> {
+    let free = cluster.caches.of::<PersistentVolume>().by("free", claim.class());
+    let does = |volume: &&Arc<Object<PersistentVolume>>| {
+        let (name, spec) = (&volume.metadata.name, &volume.spec);
+        let for_another = cluster.taken_volumes.get(name).is_some_and(|other| *other != claim.key());
+        let selector = &claim.spec.selector;
+        volume.status.phase == "Available"
+            && !for_another
+            && !taken.matched.iter().any(|(other, _)| other == name)
+            && volume.capacity() >= claim.requested()
+            && claim.spec.access_modes.iter().all(|mode| spec.access_modes.contains(mode))
+            && volume_mode(spec.volume_mode.as_ref()) == volume_mode(claim.spec.volume_mode.as_ref())
+            && (selector.is_absent() || selector.matches(&volume.metadata.labels))
+            && reaches(volume, node)
+    };
+    let smallest = free.iter().filter(does).min_by_key(|volume| (volume.capacity(), volume.metadata.name.clone()));
+    smallest.map(|volume| volume.metadata.name.clone())
+}
+
+/// Whether a volume can be used on a node.
+fn reaches(volume: &PersistentVolume, node: &Node) -> bool {
+    let required = volume.spec.node_affinity.as_ref().map_or(&Value::Null, |affinity| affinity.at("required"));
+    required.is_null() || NodeSelector::read(required).matches(node)
+}
+
+/// Whether volumes of a class are made for a node.
+fn can_be_made(class: &StorageClass, node: &Node) -> bool {
+    let holds = |expression: &Value| {
+        let value = node.metadata.labels.get(expression.text("key"));
+        value.is_some_and(|value| expression.items("values").iter().any(|one| one == value))
+    };
+    let allowed = &class.allowed_topologies;
+    let provisioner = class.provisioner.as_str();
+    !matches!(provisioner, "" | NO_PROVISIONER)
+        && (allowed.is_empty() || allowed.iter().any(|term| term.items("matchLabelExpressions").iter().all(holds)))
+}
+
+/// Disks and claims that only one pod at a time can have.
+pub(crate) fn restrictions(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
+    let mut taken = spot.residents.iter().flat_map(|resident| &resident.shape.needs.disks);
+    let wanted = &asked.needs.disks;
+    let conflicts =
+        |(disk, reads): &(String, bool)| wanted.iter().any(|(other, only)| other == disk && !(*reads && *only));
+    if !wanted.is_empty() && taken.any(conflicts) {
+        return Err(Refusal::for_now(Plugin::VolumeRestrictions, "node(s) had no available disk"));
+    }
+    if asked.volumes.in_use.is_empty() {
+        return Ok(());
+    }
+    let reason = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+    // Where the other pod is, it could be made to go.
+    let uses = |claim: &String| {
+        let mut claims = spot.residents.iter().filter(|one| one.shape.namespace == asked.needs.namespace);
+        claims.any(|resident| resident.shape.claims.contains(claim))
+    };
+    match asked.volumes.in_use.contains(&spot.name) {
+        true if !asked.needs.claims.iter().any(uses) => Ok(()),
+        true => Err(Refusal::for_now(Plugin::VolumeRestrictions, reason)),
+        false => Err(Refusal::firm(Plugin::VolumeRestrictions, reason)),
+    }
+}
+
+/// How many volumes a driver can attach to a node.
+pub(crate) fn limits(asked: Asked<'_>, spot: &Spot, node: &Node) -> Verdict {
+    let cluster = asked.cluster;
+    let wanted: BTreeSet<(String, String)> = attachments(asked.needs, cluster);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let Some(drivers) = cluster.caches.of::<CSINode>().get(&Key::cluster(node.metadata.name.as_str())) else {
+        return Ok(());
+    };
+    let there = spot.residents.iter().flat_map(|resident| attachments(&resident.shape, cluster));
+    let all: BTreeSet<(String, String)> = there.chain(wanted.iter().cloned()).collect();
+    for driver in &drivers.spec.drivers {
+        let of = |set: &BTreeSet<(String, String)>| set.iter().filter(|(name, _)| *name == driver.name).count() as i64;
+        if driver.allocatable.count.is_some_and(|limit| of(&wanted) > 0 && of(&all) > limit) {
+            return Err(Refusal::for_now(Plugin::NodeVolumeLimits, "node(s) exceed max volume count"));
+        }
+    }
+    Ok(())
+}
+
+/// Drivers, and the volumes of a pod that they attach.
+fn attachments(needs: &Needs, cluster: &Cluster) -> BTreeSet<(String, String)> {
+    let mut attached = BTreeSet::new();
+    for name in &needs.claims {
+        let Some(claim) = cluster.caches.of::<PersistentVolumeClaim>().named(&needs.namespace, name) else { continue };
+        let volume = cluster.caches.of::<PersistentVolume>().get(&Key::cluster(claim.spec.volume_name.as_str()));
+        match volume.as_ref().map(|volume| volume.spec.csi.as_ref()) {
+            Some(Some(csi)) => {
+                attached.insert((csi.text("driver").to_owned(), csi.text("volumeHandle").to_owned()));
+            }
+            Some(None) => {}
+            None => {
+                let class = cluster.caches.of::<StorageClass>().get(&Key::cluster(claim.class()));
+                attached.extend(class.map(|class| (class.provisioner.clone(), claim.key().to_string())));
+            }
+        }
+    }
+    attached
+}
+
+pub(crate) fn binding(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
+    let volumes = asked.volumes;
+    let refuse = |reason: &'static str| Err(Refusal::firm(Plugin::VolumeBinding, reason));
+    if volumes.lost {
+        return refuse("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)");
+    }
+    if !volumes.bound.iter().all(|volume| reaches(volume, node)) {
+        return refuse("node(s) didn't match PersistentVolume's node affinity");
+    }
+    if !volumes.waiting.is_empty() && volumes.prepare(asked.cluster, node).is_none() {
+        return refuse("node(s) didn't find available persistent volumes to bind");
+    }
+    Ok(())
+}
+
+pub(crate) fn zone(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
+    let labels: &Labels = &node.metadata.labels;
+    let fits = |volume: &Arc<Object<PersistentVolume>>| {
+        ZONES.iter().all(|zone| match volume.metadata.labels.get(*zone) {
+            None => true,
+            Some(allowed) => labels.get(*zone).is_some_and(|is| allowed.split("__").any(|one| one == is)),
+        })
+    };
+    if asked.volumes.bound.iter().all(fits) {
+        return Ok(());
+    }
+    Err(Refusal::firm(Plugin::VolumeZone, "node(s) had no available volume zone"))
+}
