@@ -1,6 +1,6 @@
 //! What takes minutes and hours, in virtual time: machines that die, schedules, what runs out.
 
-use kinds::{CronJob, Deployment, Event, Job, Key, Kind, Node, Pod};
+use kinds::{CronJob, Deployment, Event, HorizontalPodAutoscaler, Job, Key, Kind, Node, Pod};
 use object::{Value, json};
 use runtime::{ListOptions, PatchType, Target};
 use std::collections::BTreeMap;
@@ -146,5 +146,53 @@ async fn events_are_gone_after_an_hour() {
     assert!(!events(&world).await.is_empty());
     world.pause(Duration::from_secs(15 * 60)).await;
     assert_eq!(events(&world).await.len(), 0);
+    world.stop().await;
+}
+
+async fn replicas(world: &World) -> i32 {
+    world.admin.get::<Deployment>(&Key::new("default", "web")).await.unwrap().unwrap().spec.replicas
+}
+
+/// Lets every pod of the deployment use so much from now on.
+async fn use_cpu(world: &World, cpu: &str) {
+    let pods = world.admin.list::<Pod>("default", &ListOptions::default()).await.unwrap();
+    for pod in &pods.items {
+        let patch = json!({ "metadata": { "annotations": { "simulated.setpoint.dev/cpu": cpu } } });
+        world.admin.patch(&Target::of::<Pod>(pod), "", PatchType::Merge, &patch).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_goes_up_at_once_and_down_when_five_minutes_have_borne_it_out() {
+    let mut world = World::start(5, 1).await;
+    let mut web = deployment();
+    web["spec"]["replicas"] = json!(4);
+    web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
+    web["spec"]["template"]["metadata"]["annotations"] = json!({ "simulated.setpoint.dev/cpu": "75m" });
+    world.admin.create(&Deployment::ID, &web).await.unwrap();
+    world.pause(Duration::from_secs(60)).await;
+    let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+            "minReplicas": 1, "maxReplicas": 20,
+            "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }],
+        },
+    });
+    // Four at 75 % where half is wanted: six, within the fifteen seconds between looks.
+    world.admin.create(&HorizontalPodAutoscaler::ID, &scaler).await.unwrap();
+    world.pause(Duration::from_secs(15)).await;
+    assert_eq!(replicas(&world).await, 6);
+    use_cpu(&world, "50m").await;
+    world.pause(Duration::from_secs(120)).await;
+    assert_eq!(replicas(&world).await, 6, "that is what was wanted");
+    use_cpu(&world, "10m").await;
+    world.pause(Duration::from_secs(250)).await;
+    assert_eq!(replicas(&world).await, 6, "it was needed not long ago");
+    // Six at 10 % do the work of two at most at half.
+    world.pause(Duration::from_secs(70)).await;
+    assert_eq!(replicas(&world).await, 2);
     world.stop().await;
 }

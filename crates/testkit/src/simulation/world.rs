@@ -67,6 +67,9 @@ impl World {
         let servers: Vec<_> = servers.collect();
         let mut world = World { api, ambient, faults, random, admin, servers };
         world.revive_all().await;
+        if let Some(loops) = world.servers.first().and_then(|server| server.loops.as_ref()) {
+            loops.measures_for(&world.api);
+        }
         world
     }
 
