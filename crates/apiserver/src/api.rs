@@ -41,6 +41,12 @@ impl Deref for Api {
 }
 
 impl Api {
+    /// The day it is, as `2026-01-31`.
+    pub(crate) fn today(&self) -> String {
+        let seconds = i64::try_from(self.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
+        object::time::format(seconds).unwrap_or_default().split('T').next().unwrap_or_default().to_owned()
+    }
+
     pub fn new(
         registry: Registry,
         ambient: Ambient,

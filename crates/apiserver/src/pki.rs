@@ -4,9 +4,11 @@
 //! clients.
 
 mod requests;
+mod subject;
 
 pub use requests::{Requested, Validity, read_request};
 
+use object::base64;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
@@ -124,6 +126,13 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
+}
+
+/// DER as text, under a label such as `CERTIFICATE`.
+pub(crate) fn to_pem(label: &str, der: &[u8]) -> String {
+    let encoded = base64::encode(der);
+    let lines: Vec<&str> = (0..encoded.len()).step_by(64).map(|at| &encoded[at..encoded.len().min(at + 64)]).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 fn make_authority(now: Duration) -> Result<Pair, PkiError> {

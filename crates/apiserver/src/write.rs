@@ -285,7 +285,9 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
     }
     match ctx.target.subresource.as_str() {
         "status" => {
-            ["ownerReferences", "finalizers"].into_iter().for_each(|field| keep(metadata, before, field));
+            // Other metadata may be written along: there are loops that may report and nothing else, and hold an object
+            // back until they have cleaned up after it.
+            keep(metadata, before, "ownerReferences");
             let others: Vec<String> = new.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             let before = old.as_object().into_iter().flatten().map(|(name, _)| name.clone());
             for field in others.into_iter().chain(before) {

@@ -73,7 +73,7 @@ mod tests {
             let role = roles.iter().find(|role| role.at("metadata").text("name") == name).unwrap();
             role.items("rules").len()
         };
-        assert_eq!(size("view"), size("system:aggregate-to-view"));
+        assert_eq!(size("view"), size("system:aggregate-to-view") + size("system:aggregated-metrics-reader"));
         assert_eq!(size("edit"), size("view") + size("system:aggregate-to-edit"));
         assert_eq!(size("admin"), size("edit") + size("system:aggregate-to-admin"));
     }

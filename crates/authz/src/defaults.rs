@@ -194,7 +194,7 @@ mod tests {
             let name = (kind, metadata.text("namespace").to_owned(), metadata.text("name").to_owned());
             assert!(names.insert(name.clone()), "{name:?} is there twice");
         }
-        let expected = [("ClusterRole", 69), ("ClusterRoleBinding", 50), ("Role", 7), ("RoleBinding", 7)];
+        let expected = [("ClusterRole", 70), ("ClusterRoleBinding", 50), ("Role", 7), ("RoleBinding", 7)];
         assert_eq!(counts, expected.map(|(kind, count)| (kind.to_owned(), count)).into());
     }
 

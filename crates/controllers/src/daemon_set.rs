@@ -28,6 +28,7 @@ const BURST: usize = 250;
 pub(crate) fn controller() -> Controller {
     let failures = Mutex::new(Failures::default());
     Controller::new("daemon-set-controller")
+        .reports_as("daemonset-controller")
         .primary::<DaemonSet>()
         .watches::<Pod>(|pod, caches| {
             owners_of(pod, &caches.of::<DaemonSet>(), |set, labels| set.spec.selector.matches(labels))

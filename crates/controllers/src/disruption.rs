@@ -27,6 +27,7 @@ const ALLOWED: &str = "DisruptionAllowed";
 
 pub(crate) fn controller() -> Controller {
     Controller::new("disruption-controller")
+        .reports_as("controllermanager")
         .primary::<PodDisruptionBudget>()
         .watches_changes::<Pod>(keys_of_pod)
         .reads::<Deployment>()

@@ -14,6 +14,7 @@ pub(crate) mod arrange;
 pub(crate) mod backends;
 #[cfg(test)]
 mod tests;
+mod topology;
 
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 /// Endpoints in one slice.
@@ -22,6 +23,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 pub(crate) fn controller() -> Controller {
     Controller::new("endpointslice-controller")
+        .reports_as("endpoint-slice-controller")
         .primary::<Service>()
         .watches_changes::<Pod>(backends::services_of_change)
         .watches_changes::<Node>(services_of_node)
@@ -29,17 +31,25 @@ pub(crate) fn controller() -> Controller {
         .plans(|caches, request| observe(caches, request).map(|observed| plan(&observed)).unwrap_or_default())
 }
 
-/// A node matters to the services of its pods when it comes, goes, or moves to another zone.
+/// A node matters to the services of its pods when it comes, goes, or moves to another zone; and to those that share
+/// their endpoints out by zone when it adds something else to its own.
 fn services_of_node(change: &Change<Node>, caches: &Caches) -> Vec<kinds::Key> {
+    let added = |node: &Option<Arc<Object<Node>>>| node.as_ref().and_then(|node| topology::counted(node));
+    let mut keys = Vec::new();
+    if added(&change.old) != added(&change.new) {
+        let services = caches.of::<Service>().all();
+        keys.extend(services.iter().filter(|service| topology::is_wanted(service)).map(|service| service.key()));
+    }
     let zone = |node: &Arc<Object<Node>>| node.metadata.labels.get(ZONE).cloned();
     if let (Some(old), Some(new)) = (&change.old, &change.new)
         && zone(old) == zone(new)
     {
-        return Vec::new();
+        return keys;
     }
-    let Some(node) = change.sides().next() else { return Vec::new() };
+    let Some(node) = change.sides().next() else { return keys };
     let pods = caches.of::<Pod>().by("node", &node.metadata.name);
-    pods.iter().flat_map(|pod| backends::services_of_pod(pod, caches)).collect()
+    keys.extend(pods.iter().flat_map(|pod| backends::services_of_pod(pod, caches)));
+    keys
 }
 
 /// A pod that is selected, with its node if that is known.
@@ -49,6 +59,8 @@ struct Observed {
     service: Arc<Object<Service>>,
     pods: Vec<Selected>,
     slices: Vec<Arc<Object<EndpointSlice>>>,
+    /// For services that share their endpoints out by zone.
+    shares: Option<topology::Shares>,
 }
 
 fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
@@ -62,13 +74,14 @@ fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
         (pod, node)
     });
     let slices = arrange::slices_of(caches, &request.key, MANAGER);
-    Some(Observed { pods: pods.collect(), slices, service })
+    let shares = topology::is_wanted(&service).then(|| topology::shares(&nodes.all())).flatten();
+    Some(Observed { pods: pods.collect(), slices, shares, service })
 }
 
 fn plan(observed: &Observed) -> Plan {
-    let Observed { service, pods, slices } = observed;
+    let Observed { service, pods, slices, shares } = observed;
     let types = address_types(service);
-    let mut groups = Groups::default();
+    let mut backends = Vec::new();
     for (pod, node) in pods {
         // A pod on a node that is gone is about to go too; only those who ask for whatever there is still get it.
         if !backends::has_address(pod) || node.is_none() && !service.spec.publish_not_ready_addresses {
@@ -80,7 +93,7 @@ fn plan(observed: &Observed) -> Plan {
             if !addresses.is_empty() {
                 let endpoint = endpoint(service, pod, node.as_deref(), addresses);
                 let trigger = pod.condition("Ready").and_then(|ready| ready.last_transition_time);
-                groups.add(address_type, &ports, Backend { endpoint, trigger });
+                backends.push((*address_type, ports.clone(), Backend { endpoint, trigger }));
             }
         }
     }
@@ -90,8 +103,21 @@ fn plan(observed: &Observed) -> Plan {
         labels.insert(arrange::HEADLESS.into(), String::new());
     }
     let frame = Frame::new(service, labels, MANAGER, Annotations::Trigger(service.metadata.creation_timestamp));
-    let mut plan = Plan::default();
+    let (mut plan, mut told) = (Plan::default(), Plan::default());
+    for address_type in types.iter().filter(|_| topology::is_wanted(service)) {
+        let mine = backends.iter_mut().filter(|(own, ..)| own == address_type);
+        let endpoints = mine.map(|(_, _, backend)| &mut backend.endpoint).collect();
+        topology::hint(&mut told, service, (address_type, shares.as_ref()), endpoints, slices);
+    }
+    let mut groups = Groups::default();
+    for (address_type, ports, backend) in backends {
+        groups.add(address_type, &ports, backend);
+    }
     arrange(&mut plan, &frame, groups, slices, &types, LIMIT);
+    // Said again only when something has changed.
+    if !plan.writes.is_empty() {
+        plan.events.extend(told.events);
+    }
     plan
 }
 
@@ -140,6 +166,9 @@ pub(crate) fn reference(pod: &Pod) -> ObjectReference {
 
 /// From where the endpoint is to be used, if the service wants its traffic to stay near.
 fn hints(service: &Service, zone: Option<&str>, node: Option<&str>) -> Option<Value> {
+    if topology::is_wanted(service) {
+        return None;
+    }
     let same_node = match service.spec.traffic_distribution.as_deref()? {
         "PreferClose" | "PreferSameZone" => false,
         "PreferSameNode" => true,

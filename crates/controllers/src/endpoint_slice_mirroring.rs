@@ -17,6 +17,7 @@ const NOT_MIRRORED: [&str; 2] = [arrange::TRIGGER, "kubectl.kubernetes.io/last-a
 
 pub(crate) fn controller() -> Controller {
     Controller::new("endpointslicemirroring-controller")
+        .reports_as("endpoint-slice-mirroring-controller")
         .primary::<Endpoints>()
         .watches::<Service>(|service, _| vec![service.key()])
         .watches::<EndpointSlice>(|slice, _| arrange::service_of(slice, MANAGER).into_iter().collect())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub(crate) fn controller() -> Controller {
     Controller::new("ephemeral-volume-controller")
+        .reports_as("ephemeral_volume")
         .watches::<Pod>(|pod, _| Vec::from_iter(brings_templates(pod).then(|| pod.key())))
         .watches::<PersistentVolumeClaim>(|claim, caches| {
             let pods = caches.of::<Pod>().by("claim", &claim.key().to_string());

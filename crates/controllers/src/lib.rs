@@ -5,6 +5,7 @@
 //! is one line below. Slow start, preconditions, back-off, events and metrics belong to `runtime`.
 
 mod attach_detach;
+mod bootstrap_signer;
 mod certificates;
 mod cron_job;
 mod daemon_set;
@@ -20,6 +21,7 @@ mod garbage_collector;
 mod history;
 mod horizontal_pod_autoscaler;
 mod job;
+mod legacy_token_cleaner;
 mod namespace;
 mod node_ipam;
 mod node_lifecycle;
@@ -58,6 +60,7 @@ pub fn all(settings: &Settings) -> Vec<Controller> {
 /// Loops that find everything they have to know in objects.
 const ALL: &[fn() -> Controller] = &[
     attach_detach::controller,
+    bootstrap_signer::controller,
     cron_job::controller,
     daemon_set::controller,
     deployment::controller,
@@ -69,6 +72,7 @@ const ALL: &[fn() -> Controller] = &[
     garbage_collector::controller,
     horizontal_pod_autoscaler::controller,
     job::controller,
+    legacy_token_cleaner::controller,
     namespace::controller,
     node_lifecycle::controller,
     persistent_volume::controller,

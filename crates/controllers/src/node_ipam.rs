@@ -20,6 +20,7 @@ pub(crate) fn controller(settings: &Settings) -> Controller {
     let told = Mutex::new(BTreeSet::new());
     let look = || Key::cluster("nodes");
     Controller::new("node-ipam-controller")
+        .reports_as("cidrAllocator")
         .account("node-controller")
         .watches_changes::<Node>(move |change, _| match &change.new {
             Some(node) if !is_waiting(node) => vec![],

@@ -32,6 +32,7 @@ const YES: &str = "yes";
 
 pub(crate) fn controller() -> Controller {
     Controller::new("persistent-volume-binder")
+        .reports_as("persistentvolume-controller")
         .primary::<PersistentVolumeClaim>()
         .primary::<PersistentVolume>()
         .watches::<PersistentVolumeClaim>(volumes_of)

@@ -15,6 +15,7 @@ const CONDITIONS: [&str; 4] = ["Resizing", "FileSystemResizePending", "Controlle
 
 pub(crate) fn controller() -> Controller {
     Controller::new("expand-controller")
+        .reports_as("volume_expand")
         .watches_changes::<PersistentVolumeClaim>(|change, _| {
             let Some(new) = &change.new else { return vec![] };
             let differs = |old: &Arc<Object<PersistentVolumeClaim>>| {

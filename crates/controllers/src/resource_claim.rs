@@ -18,6 +18,7 @@ const CLAIM: &str = "claim:";
 
 pub(crate) fn controller() -> Controller {
     Controller::new("resource-claim-controller")
+        .reports_as("resource_claim")
         .watches::<Pod>(|pod, _| keys_of(pod))
         .watches::<ResourceClaim>(|claim, caches| {
             let mut keys = vec![claim_key(&claim.metadata.namespace, &claim.metadata.name)];

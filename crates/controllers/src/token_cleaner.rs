@@ -5,7 +5,8 @@ use kinds::{Key, Object, Secret, Time};
 use object::base64;
 use runtime::{Controller, Plan};
 
-const NAMESPACE: &str = "kube-system";
+/// Where tokens are.
+pub(crate) const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 
 pub(crate) fn controller() -> Controller {
@@ -18,18 +19,30 @@ fn keys(secret: &Object<Secret>, _: &runtime::Caches) -> Vec<Key> {
     if is_token(secret) { vec![secret.key()] } else { vec![] }
 }
 
-fn is_token(secret: &Secret) -> bool {
+pub(crate) fn is_token(secret: &Secret) -> bool {
     secret.metadata.namespace == NAMESPACE && secret.kind == TYPE
+}
+
+/// A field of a token, if it is there and text.
+pub(crate) fn field(token: &Secret, name: &str) -> Option<String> {
+    token.data.get(name).and_then(|data| String::from_utf8(base64::decode(data)?).ok())
+}
+
+/// When the time of a token is over. What cannot be read is over: a token that lives longer than was meant is worse
+/// than one that does not.
+pub(crate) fn end(token: &Secret) -> Option<Time> {
+    token.data.contains_key("expiration").then(|| {
+        let text = field(token, "expiration").unwrap_or_default();
+        Time::parse(&text).unwrap_or_default()
+    })
 }
 
 fn plan(secret: &Object<Secret>, now: Time) -> Plan {
     let mut plan = Plan::default();
-    let Some(expiration) = secret.data.get("expiration").filter(|_| is_token(secret)) else { return plan };
-    let text = base64::decode(expiration).and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-    // What cannot be read is over: a token that lives longer than was meant is worse than one that does not.
-    match Time::parse(&text).filter(|end| *end > now) {
-        Some(end) => plan.requeue_after(end.since(now)),
-        None => plan.delete(secret),
+    match end(secret).filter(|_| is_token(secret)) {
+        Some(end) if end > now => plan.requeue_after(end.since(now)),
+        Some(_) => plan.delete(secret),
+        None => &mut plan,
     };
     plan
 }

@@ -34,6 +34,14 @@ impl Id {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// The resource with its group, as in messages: `jobs.batch`.
+    pub fn resource(&self) -> String {
+        match self.group() {
+            "" => self.plural.to_string(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
     /// The URL of a collection, or of an object in it if `name` is not empty.
     pub fn path(&self, namespace: &str, name: &str) -> String {
         let root = if self.api_version.contains('/') { "/apis" } else { "/api" };

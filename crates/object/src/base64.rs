@@ -1,4 +1,4 @@
-//! Base64 as JSON carries bytes: the standard alphabet, padded.
+//! Base64 as JSON carries bytes: the standard alphabet, padded; and as tokens do: that of URLs, without.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -35,6 +35,17 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         bytes.extend_from_slice(&group.to_be_bytes()[1..chunk.len()]);
     }
     Some(bytes)
+}
+
+/// As signed tokens have it: the alphabet of URLs, without padding.
+pub fn encode_url(bytes: &[u8]) -> String {
+    encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+pub fn decode_url(text: &str) -> Option<Vec<u8>> {
+    let mut text = text.replace('-', "+").replace('_', "/");
+    text.push_str(&"=".repeat((4 - text.len() % 4) % 4));
+    decode(&text)
 }
 
 /// Where a text ceases to be base64, as Go counts: the first symbol that is none, or the end of what is incomplete.
@@ -77,7 +88,8 @@ mod tests {
 
         #[test]
         fn bytes_survive(bytes: Vec<u8>) {
-            prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
+            prop_assert_eq!(decode(&encode(&bytes)), Some(bytes.clone()));
+            prop_assert_eq!(decode_url(&encode_url(&bytes)), Some(bytes));
         }
     }
 }

@@ -74,6 +74,7 @@ pub async fn run(kubeconfig: &Path, identity: &str, ambient: &Ambient) -> Result
     let manager = Manager::start(vec![controller()], &client, who, ambient, &registry);
     let election = Election {
         client: client.clone(),
+        tell,
         namespace: "default".to_owned(),
         name: "expose".to_owned(),
         identity: identity.to_owned(),

@@ -51,6 +51,8 @@ pub struct Controller {
     pub name: &'static str,
     /// Whose rights it has: the service account of its own name, unless it shares another's.
     pub account: &'static str,
+    /// Whom its events come from: itself, unless people know it by another name.
+    pub component: &'static str,
     pub(crate) workers: usize,
     pub(crate) watches: Vec<Declare>,
     /// The keys there are, for a look at all of them.
@@ -76,6 +78,7 @@ impl Controller {
         Controller {
             name,
             account: name,
+            component: name,
             workers: WORKERS,
             watches: Vec::new(),
             primaries: Vec::new(),
@@ -88,6 +91,12 @@ impl Controller {
     /// Works with the rights of a service account that is not named after it.
     pub fn account(mut self, account: &'static str) -> Self {
         self.account = account;
+        self
+    }
+
+    /// Tells people what it did under another name than its own.
+    pub fn reports_as(mut self, component: &'static str) -> Self {
+        self.component = component;
         self
     }
 

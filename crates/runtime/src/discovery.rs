@@ -11,11 +11,16 @@ use std::borrow::Cow;
 pub struct Discovered {
     pub id: Id,
     pub verbs: Vec<String>,
+    pub subresources: Vec<String>,
 }
 
 impl Discovered {
     pub fn can(&self, verb: &str) -> bool {
         self.verbs.iter().any(|candidate| candidate == verb)
+    }
+
+    pub fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.iter().any(|candidate| candidate == name)
     }
 }
 
@@ -58,5 +63,6 @@ fn discovered(group: &str, version: &str, resource: &Value) -> Discovered {
             namespaced: resource.text("scope") == "Namespaced",
         },
         verbs: resource.items("verbs").iter().filter_map(|verb| Some(verb.as_str()?.to_owned())).collect(),
+        subresources: resource.items("subresources").iter().map(|sub| sub.text("subresource").to_owned()).collect(),
     }
 }

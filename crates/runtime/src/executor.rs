@@ -53,6 +53,8 @@ enum Mark {
 impl Executor {
     pub(crate) async fn execute(&self, plan: Plan) -> Outcome {
         let mut outcome = Outcome::default();
+        // What is going to be done is told before what came of it.
+        plan.events.into_iter().for_each(|note| (self.tell)(note));
         let mut writes = plan.writes.into_iter().peekable();
         while let Some(write) = writes.next() {
             let mut run = vec![write];
@@ -74,7 +76,6 @@ impl Executor {
                 batch = (batch * 2).min(MAX_AT_ONCE);
             }
         }
-        plan.events.into_iter().for_each(|note| (self.tell)(note));
         outcome
     }
 
@@ -231,15 +232,15 @@ impl Write {
 
 /// What an answer says of the object that was written.
 #[derive(Debug, Default)]
-struct Answer {
+pub(crate) struct Answer {
     name: String,
     uid: String,
-    version: Option<u64>,
+    pub(crate) version: Option<u64>,
     deleted: bool,
 }
 
 impl Answer {
-    fn read(raw: &Raw) -> Self {
+    pub(crate) fn read(raw: &Raw) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Head {

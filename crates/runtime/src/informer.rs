@@ -4,6 +4,7 @@
 
 use crate::cache::{Cache, Change, Progress};
 use crate::client::Client;
+use crate::executor::Answer;
 use crate::reflector::{Sink, reflect};
 use ambient::Ambient;
 use ambient::watch;
@@ -156,6 +157,12 @@ impl Caches {
         let Some(informer) = self.0.iter().find(|informer| informer.id() == *id) else { return };
         // The sender lives in the informer, which is in `self`.
         let _ = informer.progress().wait_for(|progress| progress.version >= version).await;
+    }
+
+    /// Waits until the cache of a kind has seen what a write was answered with: for loops that write with the client of
+    /// somebody else, whose writes the executor knows nothing of.
+    pub async fn seen(&self, id: &Id, written: &Raw) {
+        self.reached(id, Answer::read(written).version.unwrap_or(0)).await;
     }
 
     /// Waits until every cache has seen everything that was there at first.

@@ -15,12 +15,15 @@
 //! A lock is not mutual exclusion all the same: a write that is under way when the process is paused arrives later.
 //! Every write therefore carries its precondition.
 //!
-//! Left out: events, which are the recorder's, and fencing of what the leader does.
+//! Left out: fencing of what the leader does.
 
-use crate::client::Client;
+use crate::client::{Client, Target};
+use crate::executor::Tell;
+use crate::plan::Note;
 use ambient::{Clock, Random, Tasks};
 use kinds::{Key, Kind, Lease, LeaseSpec, Object, Time};
 use object::{ApiError, Edit, Reason, Value, View, json};
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -69,9 +72,10 @@ impl Timing {
 }
 
 /// A candidate for a lease.
-#[derive(Debug)]
 pub struct Election {
     pub client: Client,
+    /// Told, about the lease, who leads and who does no longer.
+    pub tell: Tell,
     pub namespace: String,
     pub name: String,
     /// Different from that of every other candidate, also of those on the same machine.
@@ -79,6 +83,12 @@ pub struct Election {
     pub timing: Timing,
     pub clock: Clock,
     pub random: Random,
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Election({}/{}, {})", self.namespace, self.name, self.identity)
+    }
 }
 
 impl Election {
@@ -125,6 +135,8 @@ struct Candidate {
     observed: Option<(LeaseSpec, Instant)>,
     /// The object that this candidate wrote last: the next renewal is a replacement of it, without a look.
     written: Option<Value>,
+    /// That of the lease which was this candidate's last.
+    uid: String,
     /// When the term ends unless it is renewed. Meaningful while it leads.
     deadline: Instant,
     /// Whether the lease may be in this candidate's name: a write whose answer never came counts.
@@ -143,7 +155,7 @@ impl Candidate {
     fn new(election: Election) -> Self {
         let key = Key::new(election.namespace.as_str(), election.name.as_str());
         let deadline = election.clock.monotonic();
-        Candidate { election, key, observed: None, written: None, deadline, maybe_ours: false }
+        Candidate { election, key, observed: None, written: None, uid: String::new(), deadline, maybe_ours: false }
     }
 
     fn now(&self) -> Instant {
@@ -151,7 +163,11 @@ impl Candidate {
     }
 
     fn tell(&self, what: &str) {
-        tracing::info!(lease = %self.key, identity = self.election.identity, "{what}");
+        let identity = &self.election.identity;
+        tracing::info!(lease = %self.key, identity, "{what}");
+        let regarding = Target { id: Lease::ID, key: self.key.clone(), uid: self.uid.clone(), version: String::new() };
+        let (reason, message) = ("LeaderElection".to_owned(), format!("{identity} {what}"));
+        (self.election.tell)(Note { regarding, warning: false, reason, message });
     }
 
     /// For people to read; nothing is computed from it.
@@ -320,6 +336,7 @@ impl Candidate {
         let lease = Object::<Lease>::read(raw).map_err(ApiError::internal)?;
         self.observed = Some((lease.spec.clone(), self.now()));
         self.written = Some(lease.json());
+        self.uid.clone_from(&lease.metadata.uid);
         Ok(Outcome::Ours(since))
     }
 

@@ -1,7 +1,8 @@
 //! The loops of a cluster: which run, and as whom.
 
+use crate::usage;
 use ambient::{Ambient, Tasks};
-use apiserver::User;
+use apiserver::{Api, User};
 use controllers::Settings;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
@@ -16,16 +17,20 @@ pub struct ControlPlane {
     pub manager: Arc<Manager>,
     /// As whom it stands for election.
     candidate: Client,
+    /// Tells who leads.
+    recorder: Recorder,
     ambient: Ambient,
 }
 
+/// What the loops go by in managed fields, as with upstream, where they are one program.
+const MANAGER: &str = "kube-controller-manager";
 /// Where the lease of the leader is, and what it is called.
-const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
+const LEASE: (&str, &str) = ("kube-system", MANAGER);
 
 impl ControlPlane {
     /// Starts to watch; `nodes` is how many simulated nodes there are.
     pub fn start(clients: &Clients, settings: &Settings, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
-        let reader = as_user(clients, "system:kube-controller-manager", "kube-controller-manager");
+        let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
         loops.push(scheduler::controller(vec![scheduler::Profile::new(scheduler::DEFAULT)]));
         if nodes > 0 {
@@ -39,14 +44,20 @@ impl ControlPlane {
         let identity = |controller: &Controller| {
             let client = match controller.account {
                 "default-scheduler" => as_user(clients, "system:kube-scheduler", "kube-scheduler"),
-                "kube-controller-manager" => as_user(clients, "system:kube-controller-manager", controller.name),
+                MANAGER => as_user(clients, "system:kube-controller-manager", &agent(controller.name)),
                 account => as_controller(clients, account),
             };
-            let recorder = Recorder::new(client.clone(), controller.name, "", ambient, registry);
+            let recorder = Recorder::new(client.clone(), controller.component, "", ambient, registry);
             Identity { client, tell: Arc::new(move |note| recorder.record(note)) }
         };
         let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));
-        ControlPlane { manager, candidate: reader, ambient: ambient.clone() }
+        let recorder = Recorder::new(reader.clone(), MANAGER, "", ambient, registry);
+        ControlPlane { manager, candidate: reader, recorder, ambient: ambient.clone() }
+    }
+
+    /// Lets an API tell what simulated nodes and their pods use.
+    pub fn measures_for(&self, api: &Api) {
+        api.measure(Arc::new(usage::Simulated::new(self, &self.ambient)));
     }
 
     /// Lets the loops work, once their caches are filled, until the tasks are stopped.
@@ -56,8 +67,10 @@ impl ControlPlane {
 
     /// Lets the loops work while no other server's do. `identity` tells this server from the others.
     pub fn campaign(&self, identity: String) {
+        let recorder = self.recorder.clone();
         let election = Election {
             client: self.candidate.clone(),
+            tell: Arc::new(move |note| recorder.record(note)),
             namespace: LEASE.0.to_owned(),
             name: LEASE.1.to_owned(),
             identity,
@@ -84,5 +97,10 @@ fn as_user(clients: &Clients, name: &str, agent: &str) -> Client {
 /// As a service account of `kube-system`, with the rights of its role and no others.
 fn as_controller(clients: &Clients, name: &str) -> Client {
     let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-    clients(apiserver::user(&format!("system:serviceaccount:kube-system:{name}"), &groups), name)
+    clients(apiserver::user(&format!("system:serviceaccount:kube-system:{name}"), &groups), &agent(name))
+}
+
+/// What a loop goes by: its program, and behind that, for logs, its own name.
+fn agent(name: &str) -> String {
+    format!("{MANAGER}/{name}")
 }

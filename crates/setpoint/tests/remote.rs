@@ -124,6 +124,7 @@ async fn a_leader_is_elected_tells_so_and_releases_its_lease() {
     let key = Key::new("kube-system", "loops");
     let election = Election {
         client: client.clone(),
+        tell: Arc::new(|_| ()),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
         identity: "here".into(),

@@ -46,6 +46,7 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        cron_job daemon_set deployment garbage job leader maintenance quota replica_set scheduling stateful_set workloads
+        access autoscaling cron_job daemon_set deployment disruption garbage job leader maintenance quota replica_set
+        scheduling services stateful_set volumes workloads
     }
 }

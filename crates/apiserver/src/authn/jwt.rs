@@ -1,6 +1,6 @@
 //! Signed tokens: JSON Web Tokens with ES256, the one algorithm this server signs and believes.
 
-use crate::pki::{PkiError, write_private};
+use crate::pki::{PkiError, to_pem, write_private};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
@@ -36,7 +36,7 @@ impl SigningKey {
         if !path.exists() {
             let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
             let made = made.map_err(|_| content("no key can be made"))?;
-            write_private(path, pem(made.as_ref()).as_bytes())?;
+            write_private(path, to_pem("PRIVATE KEY", made.as_ref()).as_bytes())?;
         }
         let text = std::fs::read_to_string(path).map_err(|source| PkiError::File { path: path.to_owned(), source })?;
         let encoded: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -47,7 +47,7 @@ impl SigningKey {
     /// A key that was made before.
     pub fn from_pkcs8(der: &[u8]) -> Option<Self> {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der).ok()?;
-        let id = base64url(digest(&SHA256, pair.public_key().as_ref()).as_ref());
+        let id = base64::encode_url(digest(&SHA256, pair.public_key().as_ref()).as_ref());
         Some(SigningKey { pair, id, verified: Mutex::default() })
     }
 
@@ -65,10 +65,13 @@ impl SigningKey {
     /// A token that says this; none if signing fails.
     pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
         let header = json!({ "alg": "ES256", "kid": self.id });
-        let message =
-            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.to_string().as_bytes()));
+        let message = format!(
+            "{}.{}",
+            base64::encode_url(header.to_string().as_bytes()),
+            base64::encode_url(claims.to_string().as_bytes())
+        );
         let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).ok()?;
-        Some(format!("{message}.{}", base64url(signature.as_ref())))
+        Some(format!("{message}.{}", base64::encode_url(signature.as_ref())))
     }
 
     /// What a token says, if it was signed with this key. Whether it is still good is for the caller to see.
@@ -79,13 +82,13 @@ impl SigningKey {
         }
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
-        let header = object::json::parse(&from_base64url(header)?).ok()?;
+        let header = object::json::parse(&base64::decode_url(header)?).ok()?;
         if header.text("alg") != "ES256" || header.text("kid") != self.id {
             return None;
         }
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
-        key.verify(message.as_bytes(), &from_base64url(signature)?).ok()?;
-        let claims = Arc::new(object::json::parse(&from_base64url(claims)?).ok()?);
+        key.verify(message.as_bytes(), &base64::decode_url(signature)?).ok()?;
+        let claims = Arc::new(object::json::parse(&base64::decode_url(claims)?).ok()?);
         let mut verified = self.verified.lock();
         if verified.len() >= MAX_REMEMBERED {
             verified.clear();
@@ -98,28 +101,12 @@ impl SigningKey {
     pub(crate) fn key_set(&self) -> Value {
         // An uncompressed point: a byte that says so, then both coordinates.
         let point = self.pair.public_key().as_ref();
-        let coordinate = |range: std::ops::Range<usize>| base64url(point.get(range).unwrap_or_default());
+        let coordinate = |range: std::ops::Range<usize>| base64::encode_url(point.get(range).unwrap_or_default());
         json!({ "keys": [{
             "use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
             "x": coordinate(1..33), "y": coordinate(33..65),
         }] })
     }
-}
-
-fn pem(der: &[u8]) -> String {
-    let encoded = base64::encode(der);
-    let lines: Vec<&str> = (0..encoded.len()).step_by(64).map(|at| &encoded[at..encoded.len().min(at + 64)]).collect();
-    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
-}
-
-fn base64url(bytes: &[u8]) -> String {
-    base64::encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")
-}
-
-fn from_base64url(text: &str) -> Option<Vec<u8>> {
-    let mut text = text.replace('-', "+").replace('_', "/");
-    text.push_str(&"=".repeat((4 - text.len() % 4) % 4));
-    base64::decode(&text)
 }
 
 #[cfg(test)]
@@ -135,8 +122,8 @@ mod tests {
         let other = SigningKey::ephemeral();
         assert!(other.verify(&token).is_none());
         let parts: Vec<&str> = token.split('.').collect();
-        let forged = base64url(json!({ "sub": "admin" }).to_string().as_bytes());
-        let unsigned = base64url(json!({ "alg": "none", "kid": key.id }).to_string().as_bytes());
+        let forged = base64::encode_url(json!({ "sub": "admin" }).to_string().as_bytes());
+        let unsigned = base64::encode_url(json!({ "alg": "none", "kid": key.id }).to_string().as_bytes());
         for bad in [
             format!("{}.{forged}.{}", parts[0], parts[2]),
             format!("{unsigned}.{forged}."),

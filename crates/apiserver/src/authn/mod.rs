@@ -2,6 +2,7 @@
 
 mod bootstrap_token;
 mod jwt;
+mod lasting_token;
 mod service_account;
 mod static_tokens;
 

@@ -1,11 +1,12 @@
 //! Tokens of service accounts: signed, for an audience, for a time, and only as long as what they are bound to exists.
 
-use super::Proof;
 use super::jwt::SigningKey;
+use super::{Proof, lasting_token};
 use crate::api::Api;
 use authz::User;
 use object::{Value, View, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// For whom tokens are meant that do not say so.
@@ -81,7 +82,10 @@ pub(super) fn authenticate(api: &Api, key: &SigningKey, token: &str, audiences: 
         }
         // A node is named for information where a pod is bound.
         if kind != "node" || own.at("pod").is_null() {
-            exists(api, table, kind, namespace, bound, now)?;
+            let object = exists(api, table, kind, namespace, bound, now)?;
+            if kind == "secret" {
+                lasting_token::note_use(api, &object, account.text("name"))?;
+            }
         }
         if kind != "secret" {
             for field in ["name", "uid"] {
@@ -99,8 +103,8 @@ pub(super) fn authenticate(api: &Api, key: &SigningKey, token: &str, audiences: 
     Ok(Proof { user, audiences: meant })
 }
 
-/// An error if what a token is bound to is gone, or is another of the same name.
-fn exists(api: &Api, table: &str, kind: &str, namespace: &str, bound: &Value, now: i64) -> Result<(), String> {
+/// What a token is bound to; an error if that is gone, or is another of the same name.
+fn exists(api: &Api, table: &str, kind: &str, namespace: &str, bound: &Value, now: i64) -> Result<Arc<Value>, String> {
     let name = bound.text("name");
     let key = match namespace {
         "" => format!("{table}/{name}"),
@@ -115,6 +119,6 @@ fn exists(api: &Api, table: &str, kind: &str, namespace: &str, bound: &Value, no
     let deleted = object::time::parse(metadata.text("deletionTimestamp"));
     match deleted {
         Some((ends, _)) if ends + LEEWAY_SECONDS < now => Err(gone()),
-        _ => Ok(()),
+        _ => Ok(object),
     }
 }

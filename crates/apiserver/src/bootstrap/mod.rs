@@ -20,6 +20,9 @@ const PRIORITIES: [(&str, i64, &str); 2] = [
 const SERVICE_RANGE: &str = "10.96.0.0/16";
 const API_SERVICE_ADDRESS: &str = "10.96.0.1";
 
+/// Says since when the use of tokens that last for ever is noted.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
 /// Makes what is missing. What is there stays as it is, but for the default roles, which get what is new in them.
 pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     let client = Local::new(api.clone(), user("system:apiserver", &[MASTERS, AUTHENTICATED]), "kube-apiserver");
@@ -33,6 +36,10 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
         (
             "/api/v1/namespaces/kube-system/configmaps".to_owned(),
             json!({ "metadata": { "name": "extension-apiserver-authentication" } }),
+        ),
+        (
+            "/api/v1/namespaces/kube-system/configmaps".to_owned(),
+            json!({ "metadata": { "name": TOKEN_TRACKING }, "data": { "since": api.today() } }),
         ),
     ];
     objects.extend(flow_control::objects());

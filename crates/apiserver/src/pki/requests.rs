@@ -1,7 +1,8 @@
 //! Certificates that others ask for: reading what is asked, and signing it.
 
-use super::{Authority, PkiError, random_serial};
-use rcgen::{CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType};
+use super::subject::with_subject;
+use super::{Authority, PkiError, random_serial, to_pem};
+use rcgen::{CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType};
 use std::time::{Duration, UNIX_EPOCH};
 use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest};
 
@@ -20,9 +21,6 @@ pub struct Validity {
     pub from: Duration,
     pub until: Duration,
 }
-
-/// The organization, as a type of which a name can have one more.
-const SECOND_ORGANIZATION: &[u64] = &[2, 5, 4, 10];
 
 /// Reads a request, which has to be signed with the key that it is about.
 pub fn read_request(pem: &str) -> Result<Requested, PkiError> {
@@ -49,7 +47,7 @@ fn subject(pem: &str) -> Result<(String, Vec<String>), PkiError> {
     Ok((common_name, texts(&mut subject.iter_organization())))
 }
 
-fn invalid(error: impl std::fmt::Display) -> PkiError {
+pub(super) fn invalid(error: impl std::fmt::Display) -> PkiError {
     PkiError::Request(error.to_string())
 }
 
@@ -58,15 +56,6 @@ impl Authority {
     pub fn sign_request(&self, pem: &str, usages: &[String], validity: Validity) -> Result<String, PkiError> {
         let mut request = CertificateSigningRequestParams::from_pem(pem).map_err(invalid)?;
         let params = &mut request.params;
-        // Repeated parts of a name are kept only once by what writes certificates.
-        match subject(pem)?.1.as_slice() {
-            [] | [_] => {}
-            [first, last] => {
-                params.distinguished_name.push(DnType::CustomDnType(SECOND_ORGANIZATION.to_vec()), first.as_str());
-                params.distinguished_name.push(DnType::OrganizationName, last.as_str());
-            }
-            _ => return Err(invalid("certificates with more than two organizations cannot be signed")),
-        }
         let authority = x509_parser::pem::parse_x509_pem(self.certificate.as_bytes()).map_err(invalid)?.1;
         let (_, authority) = X509Certificate::from_der(&authority.contents).map_err(invalid)?;
         let last = u64::try_from(authority.validity.not_after.timestamp()).map_or(Duration::ZERO, Duration::from_secs);
@@ -76,7 +65,10 @@ impl Authority {
         params.serial_number = Some(random_serial());
         params.use_authority_key_identifier_extension = true;
         (params.key_usages, params.extended_key_usages) = purposes(usages)?;
-        Ok(request.signed_by(&self.issuer)?.pem())
+        let certificate = request.signed_by(&self.issuer)?;
+        let asked = x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(invalid)?.1;
+        let certificate = with_subject(certificate.der(), &asked.contents, self.issuer.key())?;
+        Ok(to_pem("CERTIFICATE", &certificate))
     }
 }
 
@@ -111,41 +103,44 @@ fn purposes(usages: &[String]) -> Result<(Vec<KeyUsagePurpose>, Vec<ExtendedKeyU
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+    use rustls::pki_types::{CertificateDer, UnixTime};
+    use rustls::server::WebPkiClientVerifier;
+    use std::sync::Arc;
 
-    fn request(organizations: usize) -> String {
-        let mut params = CertificateParams::new(vec!["host.example".to_owned()]).unwrap();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "alice");
-        let types = [DnType::OrganizationName, DnType::CustomDnType(SECOND_ORGANIZATION.to_vec())];
-        for (number, kind) in types.into_iter().enumerate().take(organizations) {
-            params.distinguished_name.push(kind, format!("group{number}"));
-        }
-        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap()
-    }
+    /// Of alice, in three organizations, for a host; and she would like to be an authority.
+    const REQUEST: &str = "\
+-----BEGIN CERTIFICATE REQUEST-----
+MIIBOzCB4QIBADBHMRAwDgYDVQQKDAdyZWFkZXJzMRAwDgYDVQQKDAd3cml0ZXJz
+MREwDwYDVQQKDAhhdWRpdG9yczEOMAwGA1UEAwwFYWxpY2UwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAATsm5KuBMZBJfn7b9NejwtsH4FX/0Z/mNprGgJTfAMwrYOM
+DzOu9T5NTIgXgL6NIlvT4Xy8OvjNr4UQd6PMJrrsoDgwNgYJKoZIhvcNAQkOMSkw
+JzAXBgNVHREEEDAOggxob3N0LmV4YW1wbGUwDAYDVR0TBAUwAwEB/zAKBggqhkjO
+PQQDAgNJADBGAiEA3RevcWqjgjE58cT8q38C3v1P/nyBG58mjWBmMaQHkT8CIQDZ
+cgBlZH4gLitDBULUgetO7x7YP2ivg51uuh9NfuWU6A==
+-----END CERTIFICATE REQUEST-----
+";
 
     #[test]
     fn what_is_signed_is_what_was_asked_for_and_no_authority() {
         let dir = tempfile::tempdir().unwrap();
         let now = Duration::from_secs(1_767_225_600);
         let authority = Authority::open(dir.path(), now).unwrap();
-        let pem = request(2);
-        let asked = read_request(&pem).unwrap();
+        let asked = read_request(REQUEST).unwrap();
         assert_eq!((asked.common_name.as_str(), asked.alternatives), ("alice", [1, 0, 0, 0]));
-        assert_eq!(asked.organizations, ["group0", "group1"]);
+        assert_eq!(asked.organizations, ["readers", "writers", "auditors"]);
         let long = Validity { from: now, until: now + Duration::from_secs(100 * 365 * 24 * 3600) };
-        let signed = authority.sign_request(&pem, &["client auth".to_owned()], long).unwrap();
+        let signed = authority.sign_request(REQUEST, &["client auth".to_owned()], long).unwrap();
         let der = x509_parser::pem::parse_x509_pem(signed.as_bytes()).unwrap().1;
         let (_, certificate) = X509Certificate::from_der(&der.contents).unwrap();
-        let mut groups: Vec<_> =
-            certificate.subject().iter_organization().map(|group| group.as_str().unwrap().to_owned()).collect();
-        groups.sort();
-        assert_eq!(groups, ["group0", "group1"]);
+        let groups = certificate.subject().iter_organization().map(|group| group.as_str().unwrap());
+        assert_eq!(groups.collect::<Vec<_>>(), ["readers", "writers", "auditors"]);
+        let verifier = WebPkiClientVerifier::builder(Arc::new(authority.roots().unwrap())).build().unwrap();
+        let client = CertificateDer::from(der.contents.as_slice());
+        verifier.verify_client_cert(&client, &[], UnixTime::since_unix_epoch(now)).unwrap();
         assert!(!certificate.is_ca());
         let years = (certificate.validity().not_after.timestamp() - 1_767_225_600) / (365 * 24 * 3600);
         assert!(years <= 10, "{years} years is longer than the authority itself");
-        assert!(authority.sign_request(&pem, &["world domination".to_owned()], long).is_err());
+        assert!(authority.sign_request(REQUEST, &["world domination".to_owned()], long).is_err());
         assert!(read_request("nonsense").is_err());
     }
 }

@@ -101,8 +101,7 @@ pub(super) fn built_in(caches: &Caches, namespace: &str, owner: &OwnerReference)
     replicas.map(own)
 }
 
-/// What a controller of another kind says. None: it is gone, or another one of the same name is there, or it does not
-/// say.
+/// What a controller of another kind says. None: it is gone, or another one of the same name is there.
 async fn asked(
     client: &Client,
     namespace: &str,
@@ -113,6 +112,9 @@ async fn asked(
     let Some(id) = resource.map(|resource| &resource.id) else {
         return Ok(Some(Err(format!("no matches for kind {:?} in version {:?}", owner.kind, owner.api_version))));
     };
+    if !resource.is_some_and(|resource| resource.has_subresource("scale")) {
+        return Ok(Some(Err(format!("{} does not implement the scale subresource", id.resource()))));
+    }
     let path = Key::new(namespace, format!("{}/scale", owner.name));
     let Some(raw) = client.get_raw(id, &path).await? else { return Ok(None) };
     let scale = object::json::parse(&raw.json).map_err(ApiError::internal)?;

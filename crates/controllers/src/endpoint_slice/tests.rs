@@ -235,3 +235,41 @@ fn a_pod_concerns_the_services_that_selected_it_or_do_now() {
         assert_eq!(keys.len(), expected, "{keys:?}");
     }
 }
+
+#[test]
+fn a_service_shares_its_endpoints_out_by_zone_if_it_is_told_to() {
+    let mut world = world(&json!({ "trafficDistribution": "PreferSameNode" }));
+    let ready = json!([{ "type": "Ready", "status": "True" }]);
+    for (name, zone) in [("a", "a"), ("b", "b")] {
+        let metadata = json!({ "name": name, "labels": { ZONE: zone } });
+        let status = json!({ "allocatable": { "cpu": "4" }, "conditions": ready });
+        world.create::<Node>(json!({ "metadata": metadata, "status": status }));
+    }
+    for number in 0..4 {
+        let mut pod = pod(number);
+        pod["spec"]["nodeName"] = json!("a");
+        world.create::<Pod>(pod);
+    }
+    world.edit::<Service>("web", |service| {
+        service["metadata"]["annotations"] = json!({ "service.kubernetes.io/topology-mode": "Auto" });
+    });
+    world.settle("web", &planned);
+    let zones = |world: &World| {
+        let slice = only(world);
+        let zones =
+            slice.items("endpoints").iter().map(|endpoint| endpoint["hints"]["forZones"][0].text("name").to_owned());
+        zones.collect::<String>()
+    };
+    assert_eq!(zones(&world), "bbaa");
+    assert_eq!(
+        world.events,
+        ["Normal TopologyAwareHintsEnabled Topology Aware Hints has been enabled, addressType: IPv4"]
+    );
+    // With one zone left there is nothing to share out.
+    world.edit::<Node>("b", |node| node["status"]["conditions"][0]["status"] = json!("False"));
+    world.settle("web", &planned);
+    assert_eq!(only(&world)["endpoints"][0]["hints"], Value::Null);
+    assert!(
+        world.events.last().unwrap().starts_with("Warning TopologyAwareHintsDisabled Insufficient Node information")
+    );
+}

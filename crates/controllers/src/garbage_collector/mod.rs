@@ -30,6 +30,7 @@ pub(crate) fn controller() -> Controller {
     let collector = Arc::new(Collector::default());
     let watched = collector.clone();
     Controller::new("generic-garbage-collector")
+        .reports_as("garbage-collector-controller")
         .workers(WORKERS)
         .source(move |context, queue, ambient| watched.clone().watch(context, queue, ambient))
         .plans_with(move |context, request| {

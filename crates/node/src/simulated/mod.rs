@@ -11,7 +11,7 @@ mod pod;
 pub use meter::Meter;
 
 use addresses::Addresses;
-use kinds::{Key, Lease, Node, Pod};
+use kinds::{Key, Kind, Lease, Node, Pod};
 use object::{ApiError, json};
 use parking_lot::Mutex;
 use runtime::{Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
@@ -29,6 +29,7 @@ pub fn controllers(count: usize, as_node: AsNode) -> Vec<Controller> {
             |node, _| if machine::index(&node.metadata.name).is_some() { vec![node.key()] } else { vec![] },
         )
         .reads::<Lease>()
+        .workers(8)
         .plans_with(move |context, request| {
             let fleet = for_nodes.clone();
             async move { fleet.keep_node(&context, &request).await }
@@ -74,7 +75,7 @@ impl Fleet {
         }
         match node {
             None => {
-                client.create(&<Node as kinds::Kind>::ID, &machine::node(index, request.now)).await?;
+                client.create(&Node::ID, &machine::node(index, request.now)).await?;
             }
             Some(node) if machine::needs_report(&node, request.now) => {
                 let status = json!({ "status": machine::status(index, &node, request.now) });
@@ -83,14 +84,14 @@ impl Fleet {
             Some(_) => {}
         }
         let lease = context.caches.of::<Lease>().named(machine::LEASES, name);
-        match machine::renewal(name, lease.as_deref(), request.now) {
-            Some(machine::Renewal::Create(lease)) => {
-                client.create(&<Lease as kinds::Kind>::ID, &lease).await?;
-            }
-            Some(machine::Renewal::Update(lease)) => {
-                client.update(&<Lease as kinds::Kind>::ID, "", &lease).await?;
-            }
-            None => {}
+        let written = match machine::renewal(name, lease.as_deref(), request.now) {
+            Some(machine::Renewal::Create(lease)) => Some(client.create(&Lease::ID, &lease).await?),
+            Some(machine::Renewal::Update(lease)) => Some(client.update(&Lease::ID, "", &lease).await?),
+            None => None,
+        };
+        // What happens to the node wakes this loop again at once; it must not find the lease as it was before.
+        if let Some(lease) = written {
+            context.caches.seen(&Lease::ID, &lease).await;
         }
         let mut plan = Plan::default();
         plan.requeue_after(machine::HEARTBEAT);

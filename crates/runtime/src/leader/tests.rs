@@ -159,6 +159,8 @@ struct Seen {
     /// Who leads, and in which term.
     leading: BTreeMap<String, u64>,
     pauses: BTreeMap<String, Pause>,
+    /// What people were told.
+    told: Vec<String>,
 }
 
 struct Machine {
@@ -213,9 +215,10 @@ impl World {
         let random = self.random.fork();
         let link =
             Arc::new(Link { server: self.server.clone(), fault: Mutex::new(Fault::None), random: random.fork() });
-        let tasks = Tasks::new();
+        let (tasks, told) = (Tasks::new(), self.seen.clone());
         let election = Election {
             client: Client::new(link.clone(), "test"),
+            tell: Arc::new(move |note| told.lock().told.push(note.message)),
             namespace: "kube-system".into(),
             name: "loops".into(),
             identity: name.into(),
@@ -327,6 +330,8 @@ async fn a_lease_that_is_released_is_taken_at_the_next_look() {
         let spec = world.server.spec();
         assert_eq!((spec.holder_identity.as_str(), spec.lease_transitions), ("b", 1));
         second.tasks.stop().await;
+        let told = &world.seen.lock().told;
+        assert_eq!(*told, ["a became leader", "a stopped leading", "b became leader", "b stopped leading"]);
     }
 }
 
@@ -426,6 +431,7 @@ async fn there_is_no_new_term_before_everything_of_the_last_has_ended() {
     let link = Arc::new(link);
     let election = Election {
         client: Client::new(link.clone(), "test"),
+        tell: Arc::new(|_| ()),
         namespace: "kube-system".into(),
         name: "loops".into(),
         identity: "a".into(),

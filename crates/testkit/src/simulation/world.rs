@@ -29,6 +29,8 @@ struct Server {
     clients: Clients,
     /// The tasks of the loops that run now.
     running: Tasks,
+    /// Those loops.
+    loops: Option<ControlPlane>,
 }
 
 impl std::fmt::Debug for World {
@@ -60,11 +62,14 @@ impl World {
                 let transport = in_process::transport(&api, user);
                 Client::new(Arc::new(Faulty::new(transport, faults.clone(), number)), agent)
             });
-            Server { clients, running: ambient.tasks.child() }
+            Server { clients, running: ambient.tasks.child(), loops: None }
         });
         let servers: Vec<_> = servers.collect();
         let mut world = World { api, ambient, faults, random, admin, servers };
         world.revive_all().await;
+        if let Some(loops) = world.servers.first().and_then(|server| server.loops.as_ref()) {
+            loops.measures_for(&world.api);
+        }
         world
     }
 
@@ -74,6 +79,12 @@ impl World {
 
     pub fn revision(&self) -> u64 {
         self.api.registry.cache.revision().0
+    }
+
+    /// How often the loops that run now have read from their caches, and how often from the API.
+    pub fn reads(&self) -> (u64, u64) {
+        let managers = self.servers.iter().filter_map(|server| server.loops.as_ref()).map(|loops| &loops.manager);
+        managers.fold((0, 0), |(cache, api), manager| (cache + manager.cache_reads(), api + manager.api_reads()))
     }
 
     /// What the loops have written so far, heartbeats aside.
@@ -111,6 +122,7 @@ impl World {
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
         let (clients, settings) = (&server.clients, Settings::default());
         let loops = ControlPlane::start(clients, &settings, NODES, &ambient, &prometheus::Registry::new());
+        server.loops = Some(loops.clone());
         match is_alone {
             true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),
             false => loops.campaign(format!("server-{number}")),
