@@ -1,12 +1,15 @@
 //! Which pod runs on which node.
 //!
-//! Plain for now: of the nodes that are ready, tolerated and have room, the one with the fewest pods.
+//! Plain for now: of the nodes that are ready, tolerated, have room and reach its volumes, the one with the fewest pods.
 
-use kinds::{Key, Node, Object, Pod, Resources, Taint};
+mod volumes;
+
+use kinds::{Key, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, Resources, StorageClass, Taint};
 use object::{Quantity, json};
 use runtime::{Caches, Change, Controller, Plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use volumes::Volumes;
 
 /// All pods are placed in one go.
 const EVERYTHING: &str = "pods";
@@ -16,6 +19,9 @@ pub fn controller() -> Controller {
         .workers(1)
         .watches_changes::<Pod>(|change, _| wakes(change).then(|| Key::cluster(EVERYTHING)).into_iter().collect())
         .watches::<Node>(|_, _| vec![Key::cluster(EVERYTHING)])
+        .watches::<PersistentVolumeClaim>(|_, _| vec![Key::cluster(EVERYTHING)])
+        .watches::<PersistentVolume>(|_, _| vec![Key::cluster(EVERYTHING)])
+        .watches::<StorageClass>(|_, _| vec![Key::cluster(EVERYTHING)])
         .plans(|caches, _| plan(&observe(caches)))
 }
 
@@ -37,7 +43,7 @@ fn waits(pod: &Pod) -> bool {
 }
 
 struct Observed {
-    pending: Vec<Arc<Object<Pod>>>,
+    pending: Vec<(Arc<Object<Pod>>, Volumes)>,
     nodes: Vec<Place>,
 }
 
@@ -52,6 +58,8 @@ fn observe(caches: &Caches) -> Observed {
     let pods = caches.of::<Pod>();
     let mut pending: Vec<_> = pods.by("node", "").into_iter().filter(|pod| waits(pod)).collect();
     pending.sort_by_key(|pod| (std::cmp::Reverse(pod.spec.priority.unwrap_or(0)), pod.metadata.creation_timestamp));
+    let pending = pending.into_iter().filter_map(|pod| volumes::observe(caches, &pod).map(|volumes| (pod, volumes)));
+    let pending = pending.collect();
     let nodes = caches.of::<Node>().all().into_iter().filter(|node| node.is_ready());
     let nodes = nodes.map(|node| {
         let running: Vec<_> =
@@ -66,10 +74,14 @@ fn observe(caches: &Caches) -> Observed {
 fn plan(observed: &Observed) -> Plan {
     let mut plan = Plan::default();
     let mut places: Vec<Place> = observed.nodes.iter().map(Place::copy).collect();
-    for pod in &observed.pending {
-        let fitting = places.iter_mut().filter(|place| place.fits(pod));
-        let Some(place) = fitting.min_by_key(|place| place.pods) else { continue };
+    for (pod, volumes) in &observed.pending {
+        let fitting = places.iter_mut().filter(|place| place.fits(pod) && volumes.reach(&place.node));
+        let best = fitting.min_by_key(|place| (!volumes.prefer(&place.node), place.pods));
+        let Some(place) = best else { continue };
         place.take(pod);
+        if volumes.ask_for(&mut plan, &place.node) {
+            continue;
+        }
         plan.post(
             pod,
             "binding",
@@ -167,6 +179,7 @@ mod tests {
     }
 
     fn bound(pending: Vec<Arc<Object<Pod>>>, nodes: Vec<Place>) -> Vec<String> {
+        let pending = pending.into_iter().map(|pod| (pod, Volumes::default())).collect();
         let plan = plan(&Observed { pending, nodes });
         let target = |write: &runtime::Write| match write {
             runtime::Write::Post { target, object, .. } => {

@@ -2,7 +2,8 @@
 
 use crate::certifier::Certifier;
 use crate::control_plane::ControlPlane;
-use crate::{in_process, kubeconfig, usage};
+use crate::usage::SimulatedUsage;
+use crate::{in_process, kubeconfig};
 use ambient::Ambient;
 use anyhow::Context;
 use apiserver::pki::Authority;
@@ -146,7 +147,7 @@ impl Cluster {
             signer: Some(Arc::new(Certifier(authority.clone()))),
         };
         let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
-        api.measure(Arc::new(usage::Simulated::new(&control_plane, &ambient)));
+        api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, &ambient.clock)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
