@@ -135,7 +135,11 @@ impl Manager {
     /// Lets the controllers work until the tasks are stopped. The caches are filled first: what is not yet seen is not
     /// missing.
     pub async fn work(&self, tasks: &Tasks) {
-        self.caches.synced().await;
+        tokio::select! {
+            biased;
+            _ = tasks.stopping() => return,
+            () = self.caches.synced() => {}
+        }
         for this in &self.loops {
             this.wake_all();
             for _ in 0..this.controller.workers {
@@ -255,5 +259,46 @@ impl Loop {
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{Events, Transport};
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use kinds::Pod;
+
+    /// An API that never answers.
+    #[derive(Debug)]
+    struct Silent;
+
+    #[async_trait]
+    impl Transport for Silent {
+        async fn send(&self, _: http::Request<Bytes>) -> Result<http::Response<Bytes>, ApiError> {
+            std::future::pending().await
+        }
+
+        async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn loops_whose_caches_are_never_filled_stop_when_they_are_told_to() {
+        let ambient = Ambient::seeded(1);
+        let client = Client::new(Arc::new(Silent), "test");
+        let identity = |_: &Controller| Identity { client: client.clone(), tell: Arc::new(|_| {}) };
+        let loops = vec![Controller::new("waits").primary::<Pod>()];
+        let manager = Manager::start(loops, &client, identity, &ambient, &Registry::new());
+        let term = ambient.tasks.child();
+        let stops_later = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            term.cancel();
+        };
+        let both = async { tokio::join!(manager.work(&term), stops_later) };
+        tokio::time::timeout(Duration::from_secs(2), both).await.expect("the work ends with its term");
+        ambient.tasks.stop().await;
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::certifier::Certifier;
 use crate::control_plane::ControlPlane;
+use crate::usage::SimulatedUsage;
 use crate::{in_process, kubeconfig};
 use ambient::Ambient;
 use anyhow::Context;
@@ -146,7 +147,7 @@ impl Cluster {
             signer: Some(Arc::new(Certifier(authority.clone()))),
         };
         let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
-        control_plane.measures_for(&api);
+        api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, &ambient.clock)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

@@ -1,8 +1,7 @@
 //! The loops of a cluster: which run, and as whom.
 
-use crate::usage;
 use ambient::{Ambient, Tasks};
-use apiserver::{Api, User};
+use apiserver::User;
 use controllers::Settings;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
@@ -53,11 +52,6 @@ impl ControlPlane {
         let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));
         let recorder = Recorder::new(reader.clone(), MANAGER, "", ambient, registry);
         ControlPlane { manager, candidate: reader, recorder, ambient: ambient.clone() }
-    }
-
-    /// Lets an API tell what simulated nodes and their pods use.
-    pub fn measures_for(&self, api: &Api) {
-        api.measure(Arc::new(usage::Simulated::new(self, &self.ambient)));
     }
 
     /// Lets the loops work, once their caches are filled, until the tasks are stopped.

@@ -10,3 +10,4 @@ mod usage;
 pub use cluster::{Cluster, Nodes, Options, StoreChoice};
 pub use control_plane::{Clients, ControlPlane};
 pub use controllers::Settings;
+pub use usage::SimulatedUsage;

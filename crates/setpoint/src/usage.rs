@@ -1,23 +1,24 @@
 //! What nodes and pods use, for the API to tell: the figures of simulated nodes.
 
-use crate::control_plane::ControlPlane;
-use ambient::{Ambient, Clock};
+use ambient::Clock;
 use apiserver::{Sample, Usage, UsageSource};
 use node::simulated::Meter;
+use runtime::Caches;
 use std::time::Duration;
 
 /// Over how long figures are said to be measured.
 const WINDOW: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
-pub(crate) struct Simulated {
+pub struct SimulatedUsage {
     meter: Meter,
     clock: Clock,
 }
 
-impl Simulated {
-    pub(crate) fn new(control_plane: &ControlPlane, ambient: &Ambient) -> Self {
-        Simulated { meter: Meter::new(control_plane.manager.caches.clone()), clock: ambient.clock.clone() }
+impl SimulatedUsage {
+    /// From caches that hold nodes and pods.
+    pub fn new(caches: &Caches, clock: &Clock) -> Self {
+        SimulatedUsage { meter: Meter::new(caches.clone()), clock: clock.clone() }
     }
 
     fn sample<T>(&self, usage: T) -> Sample<T> {
@@ -25,7 +26,7 @@ impl Simulated {
     }
 }
 
-impl UsageSource for Simulated {
+impl UsageSource for SimulatedUsage {
     fn node(&self, name: &str) -> Option<Sample<Usage>> {
         Some(self.sample(usage(self.meter.node(name)?)))
     }

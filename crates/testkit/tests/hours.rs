@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use testkit::simulation::World;
 
+/// How many nodes there are.
+const NODES: usize = 3;
 const STATE: &str = "simulated.setpoint.dev/state";
 /// As many as each of three nodes gets about fifty.
 const PODS: usize = 150;
@@ -49,7 +51,7 @@ async fn set_state(world: &World, name: &str, state: Value) {
 
 #[tokio::test(start_paused = true)]
 async fn the_pods_of_a_dead_node_move_after_a_while_and_all_at_once() {
-    let mut world = World::start(1, 1).await;
+    let mut world = World::start(1, 1, NODES).await;
     world.pause(Duration::from_secs(10)).await;
     world.admin.create(&Deployment::ID, &deployment()).await.unwrap();
     world.pause(Duration::from_secs(30)).await;
@@ -89,7 +91,7 @@ async fn the_pods_of_a_dead_node_move_after_a_while_and_all_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn of_a_hundred_reads_of_the_loops_ninety_nine_are_served_from_memory() {
-    let mut world = World::start(2, 1).await;
+    let mut world = World::start(2, 1, NODES).await;
     world.admin.create(&Deployment::ID, &deployment()).await.unwrap();
     world.pause(Duration::from_secs(60)).await;
     assert_eq!(running(&world).await.values().sum::<usize>(), PODS);
@@ -116,7 +118,7 @@ fn cron_job(policy: &str, seconds: u64) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_schedule_is_kept_and_what_happens_if_jobs_overlap_is_chosen() {
-    let mut world = World::start(3, 1).await;
+    let mut world = World::start(3, 1, NODES).await;
     for policy in ["Allow", "Forbid", "Replace"] {
         world.admin.create(&CronJob::ID, &cron_job(policy, 3600)).await.unwrap();
     }
@@ -138,7 +140,7 @@ async fn a_schedule_is_kept_and_what_happens_if_jobs_overlap_is_chosen() {
 
 #[tokio::test(start_paused = true)]
 async fn events_are_gone_after_an_hour() {
-    let mut world = World::start(4, 1).await;
+    let mut world = World::start(4, 1, NODES).await;
     world.admin.create(&Deployment::ID, &deployment()).await.unwrap();
     world.pause(Duration::from_secs(50 * 60)).await;
     let events =
@@ -164,7 +166,7 @@ async fn use_cpu(world: &World, cpu: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn an_autoscaler_goes_up_at_once_and_down_when_five_minutes_have_borne_it_out() {
-    let mut world = World::start(5, 1).await;
+    let mut world = World::start(5, 1, NODES).await;
     let mut web = deployment();
     web["spec"]["replicas"] = json!(4);
     web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });

@@ -3,15 +3,17 @@
 use super::faults::{Faults, Faulty};
 use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
+use kinds::{Id, Kind, Node, Object, Pod};
+use object::{Edit, Value};
 use registry::{Plain, Registry};
-use runtime::Client;
-use setpoint::{Clients, ControlPlane, Settings, in_process};
+use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
+use setpoint::{Clients, ControlPlane, Settings, SimulatedUsage, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Memory, Retention};
 
 /// How many simulated nodes there are.
-const NODES: usize = 3;
+pub(super) const NODES: usize = 3;
 
 pub struct World {
     api: Api,
@@ -21,6 +23,9 @@ pub struct World {
     pub random: Random,
     /// As the administrator, whom no fault affects.
     pub admin: Client,
+    /// Every resource that has objects.
+    pub(super) resources: Vec<Id>,
+    nodes: usize,
     servers: Vec<Server>,
 }
 
@@ -42,9 +47,17 @@ impl std::fmt::Debug for World {
 /// Making keys takes time and chance; no decision depends on them.
 static KEY: LazyLock<Vec<u8>> = LazyLock::new(SigningKey::ephemeral_pkcs8);
 
+/// What pods use is measured by somebody whom no fault affects.
+fn measure(api: &Api, admin: &Client, ambient: &Ambient) {
+    let meter = Controller::new("meter").reads::<Pod>().reads::<Node>();
+    let identity = |_: &Controller| Identity { client: admin.clone(), tell: Arc::new(|_| {}) };
+    let manager = Manager::start(vec![meter], admin, identity, ambient, &prometheus::Registry::new());
+    api.measure(Arc::new(SimulatedUsage::new(&manager.caches, &ambient.clock)));
+}
+
 impl World {
-    /// A cluster of so many servers with their loops at work, and no faults yet.
-    pub async fn start(seed: u64, servers: usize) -> Self {
+    /// A cluster of so many servers and nodes with their loops at work, and no faults yet.
+    pub async fn start(seed: u64, servers: usize, nodes: usize) -> Self {
         let ambient = Ambient::seeded(seed);
         let store = Arc::new(Memory::new(&ambient, Retention::default()));
         let registry = Registry::start(store, Arc::new(Plain), &ambient).await.expect("a store in memory can be read");
@@ -65,11 +78,12 @@ impl World {
             Server { clients, running: ambient.tasks.child(), loops: None }
         });
         let servers: Vec<_> = servers.collect();
-        let mut world = World { api, ambient, faults, random, admin, servers };
+        measure(&api, &admin, &ambient);
+        let resources = admin.discover().await.expect("the administrator can look around");
+        let resources = resources.into_iter().filter(|resource| resource.can("list") && resource.can("create"));
+        let resources = resources.map(|resource| resource.id).collect();
+        let mut world = World { api, ambient, faults, random, admin, resources, nodes, servers };
         world.revive_all().await;
-        if let Some(loops) = world.servers.first().and_then(|server| server.loops.as_ref()) {
-            loops.measures_for(&world.api);
-        }
         world
     }
 
@@ -106,6 +120,48 @@ impl World {
         crashes
     }
 
+    /// Lets time pass until something holds, and tells how long that took.
+    ///
+    /// # Panics
+    ///
+    /// If it takes longer than `limit`.
+    pub async fn until(&self, limit: Duration, holds: impl AsyncFn() -> bool) -> Duration {
+        let start = self.clock().monotonic();
+        while !holds().await {
+            let passed = self.clock().monotonic() - start;
+            assert!(passed < limit, "it does not hold after {passed:?}; written so far: {:#?}", self.trace());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        self.clock().monotonic() - start
+    }
+
+    /// Lets time jump, as it does for a machine that was suspended: timers that were due meanwhile all fire at once. Only
+    /// the last moments pass as usual, so that what is due then happens in time.
+    pub async fn leap(&self, time: Duration) {
+        const AWAKE: Duration = Duration::from_secs(2);
+        tokio::time::advance(time.saturating_sub(AWAKE)).await;
+        tokio::time::sleep(time.min(AWAKE)).await;
+    }
+
+    /// The objects of a kind in all namespaces.
+    pub async fn all<K: Kind>(&self) -> Vec<Object<K>> {
+        self.admin.list::<K>("", &ListOptions::default()).await.expect("the administrator can list").items
+    }
+
+    /// Creates an object.
+    pub async fn create<K: Kind>(&self, mut object: Value) -> Object<K> {
+        object.set("kind", K::ID.kind.as_ref());
+        object.set("apiVersion", K::ID.api_version.as_ref());
+        let raw = self.admin.create(&K::ID, &object).await.expect("the object is valid");
+        Object::read(raw).expect("the answer is the object")
+    }
+
+    /// Merges a patch into an object; `subresource` is empty for the object itself.
+    pub async fn patch<K: Kind>(&self, object: &Object<K>, subresource: &str, patch: &Value) {
+        let patched = self.admin.patch(&Target::of(object), subresource, PatchType::Merge, patch).await;
+        patched.expect("the patch is valid");
+    }
+
     pub async fn revive_all(&mut self) {
         for server in 0..self.servers.len() {
             self.revive(server).await;
@@ -120,8 +176,9 @@ impl World {
         std::mem::replace(&mut server.running, tasks.clone()).stop().await;
         self.faults.forget_crash(number);
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
-        let (clients, settings) = (&server.clients, Settings::default());
-        let loops = ControlPlane::start(clients, &settings, NODES, &ambient, &prometheus::Registry::new());
+        let settings = Settings { authority: "a certificate".into(), ..Settings::default() };
+        let clients = &server.clients;
+        let loops = ControlPlane::start(clients, &settings, self.nodes, &ambient, &prometheus::Registry::new());
         server.loops = Some(loops.clone());
         match is_alone {
             true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),

@@ -1,0 +1,121 @@
+//! Budgets, autoscalers and quotas: what they report and decide follows from the pods.
+
+use super::{Gaps, Observed, count};
+use kinds::{
+    Deployment, HorizontalPodAutoscaler, Job, Kind, LabelSelector, Object, PersistentVolumeClaim, Pod,
+    PodDisruptionBudget, ReplicaSet, ResourceQuota, Service, StatefulSet,
+};
+use object::{Quantity, Value, View};
+use std::collections::BTreeMap;
+
+/// A tenth more or less is close enough.
+const TOLERANCE: f64 = 0.1;
+
+fn selected<'a>(all: &'a Observed, namespace: &str, selector: &LabelSelector) -> Vec<&'a Object<Pod>> {
+    let in_namespace = all.of::<Pod>().iter().filter(|pod| pod.metadata.namespace == namespace);
+    in_namespace.filter(|pod| selector.matches(&pod.metadata.labels)).collect()
+}
+
+/// A number, or that many hundredths of a whole, rounded up.
+fn part(value: &Value, whole: i32) -> i32 {
+    match value.as_str().and_then(|text| text.strip_suffix('%')) {
+        Some(percent) => (percent.parse::<i32>().unwrap_or(0) * whole + 99) / 100,
+        None => value.as_i64().and_then(|number| i32::try_from(number).ok()).unwrap_or(0),
+    }
+}
+
+pub(super) fn budget(all: &Observed, budget: &Object<PodDisruptionBudget>, gaps: &mut Gaps) {
+    let (meta, spec, status) = (&budget.metadata, &budget.spec, &budget.status);
+    let pods = selected(all, &meta.namespace, &spec.selector);
+    let healthy = count(pods.iter().filter(|pod| pod.is_ready()));
+    let (expected, desired) = match (&spec.min_available, &spec.max_unavailable) {
+        (Value::Number(_), _) => (count(pods.iter()), part(&spec.min_available, 0)),
+        (Value::Null, max) => (wanted(all, &pods), (wanted(all, &pods) - part(max, wanted(all, &pods))).max(0)),
+        (min, _) => (wanted(all, &pods), part(min, wanted(all, &pods))),
+    };
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let is = (status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed);
+    gaps.same("expected, healthy, desired and allowed", (expected, healthy, desired, allowed), is);
+    gaps.same("what it has seen", meta.generation, status.observed_generation);
+    gaps.expect("still waits for pods that were evicted", status.disrupted_pods.is_empty());
+}
+
+/// How many replicas the deployments of some pods want in all.
+fn wanted(all: &Observed, pods: &[&Object<Pod>]) -> i32 {
+    let mut wanted = BTreeMap::new();
+    for owner in pods.iter().filter_map(|pod| pod.metadata.controller()) {
+        let Some(set) = all.of::<ReplicaSet>().iter().find(|set| set.metadata.uid == owner.uid) else { continue };
+        let above = set.metadata.controller().map_or("", |above| above.uid.as_str());
+        let deployment = all.of::<Deployment>().iter().find(|deployment| deployment.metadata.uid == above);
+        let (uid, replicas) = match deployment {
+            Some(deployment) => (above, deployment.spec.replicas),
+            None => (owner.uid.as_str(), set.spec.replicas),
+        };
+        wanted.insert(uid, replicas);
+    }
+    wanted.into_values().sum()
+}
+
+/// The number of replicas is one that the formula would not change, and everything is reported.
+pub(super) fn autoscaler(all: &Observed, autoscaler: &Object<HorizontalPodAutoscaler>, gaps: &mut Gaps) {
+    let (meta, spec, status) = (&autoscaler.metadata, &autoscaler.spec, &autoscaler.status);
+    let target = &spec.scale_target_ref;
+    let found = match target.kind.as_str() {
+        "Deployment" => all
+            .named::<Deployment>(&meta.namespace, &target.name)
+            .map(|found| (found.spec.replicas, &found.spec.selector)),
+        _ => all
+            .named::<StatefulSet>(&meta.namespace, &target.name)
+            .map(|found| (found.spec.replicas, &found.spec.selector)),
+    };
+    // Without a target there is nothing to do, and one without replicas is left alone.
+    let Some((replicas, selector)) = found.filter(|(replicas, _)| *replicas > 0) else { return };
+    let pods = selected(all, &meta.namespace, selector);
+    let percent =
+        spec.metrics.first().and_then(|metric| metric.path(&["resource", "target"]).int("averageUtilization"));
+    let proposed = propose(&pods, percent.unwrap_or(100));
+    gaps.same("the replicas", proposed.clamp(spec.min_replicas.unwrap_or(1), spec.max_replicas), replicas);
+    gaps.same("what it reports", (replicas, replicas), (status.current_replicas, status.desired_replicas));
+    let able = kinds::condition(&status.conditions, "AbleToScale").map(|able| able.reason.as_str());
+    gaps.same("its state", Some("ReadyForNewScale"), able);
+}
+
+/// What the formula makes of what the pods use, in hundredths of what they ask for.
+fn propose(pods: &[&Object<Pod>], percent: i64) -> i32 {
+    let used: i64 = pods.iter().map(|pod| usage(pod).millis()).sum();
+    let requested: i64 = pods.iter().map(|pod| requested(pod).millis()).sum();
+    let ratio = (used * 100 / requested.max(1)) as f64 / percent as f64;
+    let present = count(pods.iter());
+    if (ratio - 1.0).abs() <= TOLERANCE { present } else { (ratio * f64::from(present)).ceil() as i32 }
+}
+
+fn usage(pod: &Pod) -> Quantity {
+    pod.metadata.annotation("simulated.setpoint.dev/cpu").parse().unwrap_or_default()
+}
+
+fn requested(pod: &Pod) -> Quantity {
+    let requests = pod.spec.containers.iter().filter_map(|container| container.resources.requests.get("cpu"));
+    requests.fold(Quantity::default(), |sum, request| sum + *request)
+}
+
+/// A quota says what it grants, and how much of that there is.
+pub(super) fn quota(all: &Observed, quota: &Object<ResourceQuota>, gaps: &mut Gaps) {
+    fn number<K: Kind>(all: &Observed, namespace: &str) -> Quantity {
+        let there = all.of::<K>().iter().filter(|one| one.meta().namespace == namespace);
+        Quantity::from_units(i64::from(count(there)))
+    }
+    let namespace = &quota.metadata.namespace;
+    let pods = || all.of::<Pod>().iter().filter(|pod| pod.metadata.namespace == *namespace && !pod.is_finished());
+    let used = |name: &str| match name {
+        "pods" => Quantity::from_units(i64::from(count(pods()))),
+        "requests.cpu" => pods().fold(Quantity::default(), |sum, pod| sum + requested(pod)),
+        "services" => number::<Service>(all, namespace),
+        "persistentvolumeclaims" => number::<PersistentVolumeClaim>(all, namespace),
+        "count/deployments.apps" => number::<Deployment>(all, namespace),
+        "count/jobs.batch" => number::<Job>(all, namespace),
+        other => panic!("nobody counts {other}"),
+    };
+    gaps.same("what it grants", &quota.spec.hard, &quota.status.hard);
+    let wanted: BTreeMap<String, Quantity> = quota.spec.hard.keys().map(|name| (name.clone(), used(name))).collect();
+    gaps.same("what is used", &wanted, &quota.status.used);
+}
