@@ -16,15 +16,18 @@ pub(super) fn note_use(api: &Api, secret: &Value, account: &str) -> Result<(), S
     let (namespace, name) = (metadata.text("namespace"), metadata.text("name"));
     let labels = metadata.at("labels");
     let today = api.today();
+    let uid = metadata.text("uid").to_owned();
     // Another server's clock may be ahead; its note is as good.
-    if labels.text(LAST_USED) < today.as_str() {
-        let client = Local::new(api.clone(), user("system:apiserver", &[MASTERS, AUTHENTICATED]), "kube-apiserver");
+    if labels.text(LAST_USED) < today.as_str() && api.authentication.noting.lock().insert(uid.clone()) {
+        let api = api.clone();
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
-        let patch = json!({ "metadata": { "uid": metadata.text("uid"), "labels": { LAST_USED: today } } });
-        api.ambient.tasks.spawn_until_stopped("use of a token", async move {
-            if let Err(error) = client.patch(&path, &patch).await {
+        let patch = json!({ "metadata": { "uid": uid, "labels": { LAST_USED: today } } });
+        api.ambient.tasks.clone().spawn_until_stopped("use of a token", async move {
+            let asker = user("system:apiserver", &[MASTERS, AUTHENTICATED]);
+            if let Err(error) = Local::new(api.clone(), asker, "kube-apiserver").patch(&path, &patch).await {
                 tracing::info!(%error, path, "the use of a token is not noted");
             }
+            api.authentication.noting.lock().remove(&uid);
         });
     }
     if labels.text(INVALID_SINCE).is_empty() {

@@ -16,6 +16,8 @@ use crate::pipeline::Peer;
 use authz::User;
 use http::{HeaderMap, header};
 use object::{ApiError, Reason, Value, View, json};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How clients are known, besides by their certificates.
@@ -24,6 +26,8 @@ pub struct Authentication {
     pub(crate) key: SigningKey,
     known: StaticTokens,
     anonymous: Arc<User>,
+    /// The UIDs of secrets whose use is being noted: for each, one note at a time is enough.
+    noting: Mutex<BTreeSet<String>>,
 }
 
 /// What a token proves: who it is, and for whom it was meant where it says so.
@@ -35,7 +39,7 @@ struct Proof {
 impl Authentication {
     /// `key` signs the tokens of service accounts.
     pub fn new(key: SigningKey, known: StaticTokens) -> Self {
-        Authentication { key, known, anonymous: Arc::new(identity::anonymous()) }
+        Authentication { key, known, anonymous: Arc::new(identity::anonymous()), noting: Mutex::default() }
     }
 
     /// A certificate counts before a token. A token that proves nothing is an error: its owner wants to know.
