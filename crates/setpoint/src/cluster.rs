@@ -10,6 +10,7 @@ use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use controllers::{Cidr, Settings};
+use node::simulated::Fleet;
 use registry::Registry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -26,15 +27,6 @@ pub enum StoreChoice {
     Etcd(Vec<String>),
 }
 
-/// The machines of a cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Nodes {
-    #[default]
-    None,
-    /// So many that look like machines and run nothing.
-    Simulated(usize),
-}
-
 #[derive(Clone, Debug)]
 pub struct Options {
     pub data_dir: PathBuf,
@@ -42,7 +34,8 @@ pub struct Options {
     /// Where the administrator's credentials are written.
     pub kubeconfig: PathBuf,
     pub store: StoreChoice,
-    pub nodes: Nodes,
+    /// Machines that run nothing.
+    pub nodes: Fleet,
     /// Tokens of users, one `token,user,uid,"groups"` per line.
     pub token_file: Option<PathBuf>,
     /// Where to append a line for every request, as far as the policy wants.
@@ -58,7 +51,7 @@ impl Options {
             data_dir,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             store,
-            nodes: Nodes::None,
+            nodes: Fleet::default(),
             token_file: None,
             audit_log: None,
             audit_policy: None,
@@ -135,19 +128,16 @@ impl Cluster {
         }
         apiserver::bootstrap(&api).await.context("setting the cluster up")?;
         progress("starting the controllers");
-        let nodes = match options.nodes {
-            Nodes::None => 0,
-            Nodes::Simulated(count) => count,
-        };
+        let nodes = &options.nodes;
         let clients = in_process::clients(&api);
         let settings = Settings {
             authority: authority.certificate().into(),
             address: advertised.ip(),
-            cluster_cidr: if nodes < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
+            cluster_cidr: if nodes.len() < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
             signer: Some(Arc::new(Certifier(authority.clone()))),
         };
         let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
-        api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, &ambient.clock)));
+        api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

@@ -3,6 +3,7 @@
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use controllers::Settings;
+use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
 use std::sync::Arc;
@@ -27,18 +28,24 @@ const MANAGER: &str = "kube-controller-manager";
 const LEASE: (&str, &str) = ("kube-system", MANAGER);
 
 impl ControlPlane {
-    /// Starts to watch; `nodes` is how many simulated nodes there are.
-    pub fn start(clients: &Clients, settings: &Settings, nodes: usize, ambient: &Ambient, registry: &Registry) -> Self {
+    /// Starts to watch; `fleet` are the simulated nodes there are.
+    pub fn start(
+        clients: &Clients,
+        settings: &Settings,
+        fleet: &Fleet,
+        ambient: &Ambient,
+        registry: &Registry,
+    ) -> Self {
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
         loops.push(scheduler::controller(vec![scheduler::Profile::new(scheduler::DEFAULT)]));
-        if nodes > 0 {
+        if !fleet.is_empty() {
             let clients = clients.clone();
             let as_node = move |name: &str| {
                 let user = apiserver::user(&format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
                 clients(user, "kubelet")
             };
-            loops.extend(node::simulated::controllers(nodes, Arc::new(as_node)));
+            loops.extend(node::simulated::controllers(fleet.clone(), Arc::new(as_node)));
         }
         let identity = |controller: &Controller| {
             let client = match controller.account {

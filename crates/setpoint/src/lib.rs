@@ -7,7 +7,8 @@ pub mod in_process;
 mod kubeconfig;
 mod usage;
 
-pub use cluster::{Cluster, Nodes, Options, StoreChoice};
+pub use cluster::{Cluster, Options, StoreChoice};
 pub use control_plane::{Clients, ControlPlane};
 pub use controllers::Settings;
+pub use node::simulated::{Fleet, Group};
 pub use usage::SimulatedUsage;

@@ -3,7 +3,7 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Nodes, Options, StoreChoice};
+use setpoint::{Cluster, Fleet, Group, Options, StoreChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,9 +25,11 @@ enum Command {
     Up {
         #[command(flatten)]
         serve: Serve,
-        /// The machines of the cluster: none, or simulated=N, which look like machines and run nothing.
+        /// The machines of the cluster: none, or simulated=N, which look like machines and run nothing. What they are
+        /// like may follow, as in simulated=100,name=big,cpu=64,zones=3,label.disk=ssd,taint.gpu=yes:NoSchedule, or be
+        /// read from a file, as in simulated=@FILE. May be given several times.
         #[arg(long, value_name = "NODES", default_value = "none", value_parser = parse_nodes)]
-        nodes: Nodes,
+        nodes: Vec<Groups>,
     },
     /// Run the control plane alone; several may share one etcd, and one of them works at a time.
     Server {
@@ -70,21 +72,30 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
     }
 }
 
-fn parse_nodes(text: &str) -> Result<Nodes, String> {
+/// Nodes that one argument asks for.
+#[derive(Clone, Debug)]
+struct Groups(Vec<Group>);
+
+fn parse_nodes(text: &str) -> Result<Groups, String> {
     match text.split_once('=') {
-        None if text == "none" => Ok(Nodes::None),
-        Some(("simulated", count)) => match count.parse() {
-            Ok(count) if count > 0 => Ok(Nodes::Simulated(count)),
-            _ => Err(format!("{count:?} is no number of nodes")),
+        None if text == "none" => Ok(Groups(Vec::new())),
+        Some(("simulated", what)) => match what.strip_prefix('@') {
+            Some(path) => read_nodes(path),
+            None => Ok(Groups(vec![Group::parse(what)?])),
         },
-        _ => Err("expected none or simulated=N".to_owned()),
+        _ => Err("expected none, simulated=N, or simulated=@FILE".to_owned()),
     }
+}
+
+fn read_nodes(path: &str) -> Result<Groups, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    serde_saphyr::from_str(&text).map(Groups).map_err(|error| format!("{path}: {error}"))
 }
 
 fn main() -> ExitCode {
     let (serve, nodes) = match Cli::parse().command {
-        Command::Up { serve, nodes } => (serve, nodes),
-        Command::Server { serve } => (serve, Nodes::None),
+        Command::Up { serve, nodes } => (serve, nodes.into_iter().flat_map(|Groups(groups)| groups).collect()),
+        Command::Server { serve } => (serve, Vec::new()),
     };
     match start(serve, nodes) {
         Ok(()) => ExitCode::SUCCESS,
@@ -96,7 +107,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
+fn start(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SETPOINT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -104,7 +115,7 @@ fn start(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
     runtime.block_on(run(serve, nodes))
 }
 
-async fn run(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
+async fn run(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
     let ambient = Ambient::real();
     let started = ambient.clock.monotonic();
     let clock = ambient.clock.clone();
@@ -115,7 +126,7 @@ async fn run(serve: Serve, nodes: Nodes) -> anyhow::Result<()> {
         listen: serve.listen,
         kubeconfig,
         store: serve.store,
-        nodes,
+        nodes: Fleet::new(nodes).map_err(anyhow::Error::msg)?,
         token_file: serve.token_file,
         audit_log: serve.audit_log,
         audit_policy: serve.audit_policy,

@@ -2,7 +2,7 @@
 
 use ambient::Clock;
 use apiserver::{Sample, Usage, UsageSource};
-use node::simulated::Meter;
+use node::simulated::{Fleet, Meter};
 use runtime::Caches;
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ pub struct SimulatedUsage {
 
 impl SimulatedUsage {
     /// From caches that hold nodes and pods.
-    pub fn new(caches: &Caches, clock: &Clock) -> Self {
-        SimulatedUsage { meter: Meter::new(caches.clone()), clock: clock.clone() }
+    pub fn new(caches: &Caches, fleet: &Fleet, clock: &Clock) -> Self {
+        let meter = Meter::new(caches.clone(), fleet.clone(), clock.clone());
+        SimulatedUsage { meter, clock: clock.clone() }
     }
 
     fn sample<T>(&self, usage: T) -> Sample<T> {

@@ -1,7 +1,8 @@
 //! What a simulated node says of itself.
 
+use super::fleet::Member;
 use kinds::{Lease, Node, Object, Time};
-use object::{Edit, Value, json};
+use object::{Edit, Quantity, Value, json};
 use std::time::Duration;
 
 /// Where the leases of nodes are.
@@ -11,23 +12,11 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 const LEASE_SECONDS: i32 = 40;
 /// How often a node reports its status if nothing is different.
 const REPORT: Duration = Duration::from_secs(300);
-const PREFIX: &str = "node-";
-
 /// With the value `dead` the node does nothing and says nothing any more.
 const STATE: &str = "simulated.setpoint.dev/state";
 
 pub(super) fn is_dead(node: &Node) -> bool {
     node.metadata.annotation(STATE) == "dead"
-}
-
-pub(super) fn name(index: usize) -> String {
-    format!("{PREFIX}{index}")
-}
-
-/// Which of the nodes has this name.
-pub(super) fn index(name: &str) -> Option<usize> {
-    let index = name.strip_prefix(PREFIX)?.parse().ok()?;
-    (name == self::name(index)).then_some(index)
 }
 
 pub(super) fn address(index: usize) -> String {
@@ -44,19 +33,29 @@ pub(super) fn pod_address(node: usize, number: usize) -> String {
 }
 
 /// The object a node registers with.
-pub(super) fn node(index: usize, now: Time) -> Value {
-    let name = name(index);
+pub(super) fn node(member: &Member<'_>, now: Time) -> Value {
+    let (name, group) = (member.name(), member.group);
+    let mut labels = json!({
+        "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "type": "simulated",
+    });
+    if group.zones > 0 {
+        labels.set("topology.kubernetes.io/zone", format!("zone-{}", member.number % group.zones));
+        labels.set("topology.kubernetes.io/region", "simulated");
+    }
+    for (key, value) in &group.labels {
+        labels.set(key, value.as_str());
+    }
+    let taint = |(key, taint): (&String, &String)| {
+        let (value, effect) = taint.rsplit_once(':').unwrap_or(("", taint));
+        json!({ "key": key, "value": value, "effect": effect })
+    };
+    let mut spec = json!({});
+    if !group.taints.is_empty() {
+        spec.set("taints", group.taints.iter().map(taint).collect::<Vec<_>>());
+    }
     json!({
-        "kind": "Node", "apiVersion": "v1",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-                "type": "simulated",
-            },
-        },
-        "spec": {},
-        "status": body(index, &[], now),
+        "kind": "Node", "apiVersion": "v1", "metadata": { "name": name, "labels": labels },
+        "spec": spec, "status": body(member, &[], now),
     })
 }
 
@@ -67,12 +66,13 @@ pub(super) fn needs_report(node: &Node, now: Time) -> bool {
 }
 
 /// The status of a node that is well.
-pub(super) fn status(index: usize, node: &Node, now: Time) -> Value {
-    body(index, &node.status.conditions, now)
+pub(super) fn status(member: &Member<'_>, node: &Node, now: Time) -> Value {
+    body(member, &node.status.conditions, now)
 }
 
-fn body(index: usize, old: &[kinds::Condition], now: Time) -> Value {
-    let resources = json!({ "cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti" });
+fn body(member: &Member<'_>, old: &[kinds::Condition], now: Time) -> Value {
+    let amount = |(name, amount): (&String, &Quantity)| (name.clone(), Value::String(amount.to_string()));
+    let resources = Value::Object(member.group.capacity.iter().map(amount).collect());
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         let before = kinds::condition(old, kind).filter(|before| before.status == status);
         let since = before.and_then(|before| before.last_transition_time).unwrap_or(now);
@@ -90,7 +90,8 @@ fn body(index: usize, old: &[kinds::Condition], now: Time) -> Value {
             condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
         ],
         "addresses": [
-            { "type": "InternalIP", "address": address(index) }, { "type": "Hostname", "address": name(index) },
+            { "type": "InternalIP", "address": address(member.index) },
+            { "type": "Hostname", "address": member.name() },
         ],
         "nodeInfo": {
             "kubeletVersion": "v1.36.0", "operatingSystem": "linux", "architecture": "amd64",
@@ -125,12 +126,23 @@ pub(super) fn renewal(name: &str, lease: Option<&Object<Lease>>, now: Time) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated::fleet::Group;
     use object::View;
 
     #[test]
-    fn names_and_addresses_differ() {
-        assert_eq!((index("node-17"), index("node-017"), index("other")), (Some(17), None, None));
+    fn a_node_is_what_its_group_says() {
+        let group = Group::parse("4,name=big,cpu=64,zones=3,label.disk=ssd,taint.gpu=yes:NoSchedule").unwrap();
+        let node = node(&Member { index: 9, number: 3, group: &group }, Time(0));
+        assert_eq!(node.path(&["metadata", "name"]), "big-3");
+        assert_eq!(node.path(&["metadata", "labels", "topology.kubernetes.io/zone"]), "zone-0");
+        assert_eq!(node.path(&["metadata", "labels", "disk"]), "ssd");
+        assert_eq!(node["spec"]["taints"], json!([{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }]));
+        assert_eq!(node.path(&["status", "allocatable", "cpu"]), "64");
+    }
+
+    #[test]
+    fn addresses_differ() {
         assert_ne!(pod_address(0, 0), pod_address(1, 0));
-        assert_eq!(node(3, Time(0)).at("metadata").text("name"), "node-3");
+        assert_ne!(address(1), address(257));
     }
 }

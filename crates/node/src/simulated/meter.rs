@@ -1,9 +1,10 @@
 //! What simulated nodes and pods use.
 //!
-//! A pod says itself, by annotations, how much it uses; its containers share that. A node uses what its pods use, and a
-//! little of its own.
+//! A pod says itself, by annotations, how much it uses; its containers share that. It is an amount (`250m`), or goes up
+//! and down between two in so many seconds (`100m..900m/600`). A node uses what its pods use, and a little of its own.
 
-use super::machine;
+use super::Fleet;
+use ambient::Clock;
 use kinds::{Node, Pod};
 use object::Quantity;
 use runtime::Caches;
@@ -19,36 +20,55 @@ const IDLE: (i64, i64) = (50, 512 << 20);
 #[derive(Clone, Debug)]
 pub struct Meter {
     caches: Caches,
+    fleet: Fleet,
+    clock: Clock,
 }
 
 impl Meter {
     /// On the caches of the loops that keep the nodes.
-    pub fn new(caches: Caches) -> Self {
-        Meter { caches }
+    pub fn new(caches: Caches, fleet: Fleet, clock: Clock) -> Self {
+        Meter { caches, fleet, clock }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.clock.wall().0 as f64 / 1000.0
     }
 
     pub fn node(&self, name: &str) -> Option<(i64, i64)> {
-        machine::index(name)?;
+        self.fleet.member(name)?;
         self.caches.of::<Node>().named("", name)?;
         let pods = self.caches.of::<Pod>().by("node", name);
-        let used = pods.iter().filter(|pod| pod.status.phase == "Running").map(|pod| of_pod(pod));
+        let used = pods.iter().filter(|pod| pod.status.phase == "Running").map(|pod| of_pod(pod, self.seconds()));
         Some(used.fold(IDLE, |(cpu, memory), (of_cpu, of_memory)| (cpu + of_cpu, memory + of_memory)))
     }
 
     /// Of each container, by name; none unless the pod runs on one of these nodes.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<Vec<(String, (i64, i64))>> {
         let pod = self.caches.of::<Pod>().named(namespace, name)?;
-        machine::index(&pod.spec.node_name).filter(|_| pod.status.phase == "Running")?;
-        let (cpu, memory) = of_pod(&pod);
+        self.fleet.member(&pod.spec.node_name).filter(|_| pod.status.phase == "Running")?;
+        let (cpu, memory) = of_pod(&pod, self.seconds());
         let count = i64::try_from(pod.spec.containers.len().max(1)).unwrap_or(i64::MAX);
         let share = (cpu / count, memory / count);
         Some(pod.spec.containers.iter().map(|container| (container.name.clone(), share)).collect())
     }
 }
 
-fn of_pod(pod: &Pod) -> (i64, i64) {
-    let said = |annotation: &str| pod.metadata.annotation(annotation).parse::<Quantity>().ok();
-    (said(CPU).map_or(POD.0, Quantity::millis), said(MEMORY).map_or(POD.1, Quantity::units))
+fn of_pod(pod: &Pod, seconds: f64) -> (i64, i64) {
+    let said = |annotation: &str, unit: fn(Quantity) -> i64| at(pod.metadata.annotation(annotation), unit, seconds);
+    (said(CPU, Quantity::millis).unwrap_or(POD.0), said(MEMORY, Quantity::units).unwrap_or(POD.1))
+}
+
+/// An amount at a time.
+fn at(said: &str, unit: fn(Quantity) -> i64, seconds: f64) -> Option<i64> {
+    let amount = |text: &str| text.trim().parse().ok().map(unit);
+    let Some((low, rest)) = said.split_once("..") else { return amount(said) };
+    let (high, period) = rest.split_once('/')?;
+    let (low, high) = (amount(low)? as f64, amount(high)? as f64);
+    let period = period.parse::<f64>().ok().filter(|period| *period > 0.0)?;
+    // Up in the first half, down in the second.
+    let phase = (seconds / period).fract() * 2.0;
+    let share = if phase <= 1.0 { phase } else { 2.0 - phase };
+    Some((low + (high - low) * share) as i64)
 }
 
 #[cfg(test)]
@@ -71,10 +91,19 @@ mod tests {
         caches.put(pod("busy", json!({ CPU: "1", MEMORY: "1Gi" }), "Running"));
         caches.put(pod("quiet", json!({}), "Running"));
         caches.put(pod("done", json!({ CPU: "1" }), "Succeeded"));
-        let meter = Meter::new(caches);
+        let meter = Meter::new(caches, Fleet::of(1), Clock::simulated(ambient::Timestamp(0)));
         let half = (500, 512 << 20);
         assert_eq!(meter.pod("default", "busy").unwrap(), [("a".to_owned(), half), ("b".to_owned(), half)]);
         assert_eq!(meter.node("node-0"), Some((1051, (512 + 1024 + 10) << 20)));
         assert_eq!((meter.node("other"), meter.pod("default", "done")), (None, None));
+    }
+
+    #[test]
+    fn usage_can_go_up_and_down() {
+        let at = |said: &str, seconds: f64| at(said, Quantity::millis, seconds);
+        let day = "100m..900m/600";
+        let expected = [Some(100), Some(500), Some(900), Some(500), Some(100)];
+        assert_eq!([0.0, 150.0, 300.0, 450.0, 600.0].map(|seconds| at(day, seconds)), expected);
+        assert_eq!((at("2", 7.0), at("", 0.0), at("1..2", 0.0), at("1..2/0", 0.0)), (Some(2000), None, None, None));
     }
 }

@@ -1,13 +1,17 @@
 //! Simulated nodes: they look like machines to the API, and run nothing.
 //!
 //! Each has an object, a lease it renews and an identity of its own. A pod that is bound to one starts, becomes ready,
-//! ends if it is of a kind that ends, and goes when it is deleted.
+//! ends if it is of a kind that ends, and goes when it is deleted, as [`life`] says.
 
 mod addresses;
+mod fleet;
+mod life;
 mod machine;
 mod meter;
 mod pod;
+mod status;
 
+pub use fleet::{Fleet, Group};
 pub use meter::Meter;
 
 use addresses::Addresses;
@@ -20,54 +24,59 @@ use std::sync::Arc;
 /// Gives a node its client.
 pub type AsNode = Arc<dyn Fn(&str) -> Client + Send + Sync>;
 
-/// The loops of `count` nodes.
-pub fn controllers(count: usize, as_node: AsNode) -> Vec<Controller> {
-    let fleet = Arc::new(Fleet { count, as_node, addresses: Mutex::default() });
-    let (for_nodes, for_pods) = (fleet.clone(), fleet);
+/// So many pods of all nodes are seen to at once: each waits for a write, and writes that come together are cheap.
+const PODS_AT_ONCE: usize = 64;
+const NODES_AT_ONCE: usize = 32;
+
+/// The loops of all nodes.
+pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
+    let keepers = Arc::new(Keepers { fleet, as_node, addresses: Mutex::default() });
+    let (of_nodes, nodes_of) = (keepers.clone(), keepers.clone());
     let mut nodes = Controller::new("simulated-nodes")
-        .watches::<Node>(
-            |node, _| if machine::index(&node.metadata.name).is_some() { vec![node.key()] } else { vec![] },
-        )
+        .watches_changes::<Node>(move |change, _| {
+            let ours = change.sides().filter(|node| of_nodes.fleet.member(&node.metadata.name).is_some());
+            ours.map(|node| node.key()).collect()
+        })
         .reads::<Lease>()
-        .workers(8)
+        .workers(NODES_AT_ONCE)
         .plans_with(move |context, request| {
-            let fleet = for_nodes.clone();
-            async move { fleet.keep_node(&context, &request).await }
+            let keepers = nodes_of.clone();
+            async move { keepers.keep_node(&context, &request).await }
         });
-    for index in 0..count {
-        nodes = nodes.begins_with(Key::cluster(machine::name(index)));
+    for member in keepers.fleet.members() {
+        nodes = nodes.begins_with(Key::cluster(member.name()));
     }
+    let (of_pods, pods_of) = (keepers.clone(), keepers);
     let pods = Controller::new("simulated-pods")
-        .watches::<Pod>(|pod, _| match machine::index(&pod.spec.node_name) {
-            Some(_) => vec![pod.key()],
-            None => vec![],
+        .watches_changes::<Pod>(move |change, _| {
+            let pod = change.new.as_ref().filter(|pod| of_pods.fleet.member(&pod.spec.node_name).is_some());
+            pod.map(|pod| pod.key()).into_iter().collect()
         })
-        .watches_changes::<Node>(|change, caches| {
-            let was_dead = change.old.as_ref().is_some_and(|node| machine::is_dead(node));
-            match change.new.as_ref().filter(|node| was_dead && !machine::is_dead(node)) {
-                Some(node) => caches.of::<Pod>().by("node", &node.metadata.name).iter().map(|pod| pod.key()).collect(),
-                None => Vec::new(),
+        .watches_changes::<Node>(|change, caches| match (&change.old, &change.new) {
+            (Some(old), Some(new)) if life::differs(old, new) => {
+                caches.of::<Pod>().by("node", &new.metadata.name).iter().map(|pod| pod.key()).collect()
             }
+            _ => Vec::new(),
         })
-        .workers(8)
+        .workers(PODS_AT_ONCE)
         .plans_with(move |context, request| {
-            let fleet = for_pods.clone();
-            async move { fleet.run_pod(&context, &request).await }
+            let keepers = pods_of.clone();
+            async move { keepers.run_pod(&context, &request).await }
         });
     vec![nodes, pods]
 }
 
-struct Fleet {
-    count: usize,
+struct Keepers {
+    fleet: Fleet,
     as_node: AsNode,
     addresses: Mutex<Addresses>,
 }
 
-impl Fleet {
+impl Keepers {
     /// Sees to it that a node is there and known to be alive.
     async fn keep_node(&self, context: &Context, request: &Request) -> Result<Plan, ApiError> {
         let name = &request.key.name;
-        let Some(index) = machine::index(name).filter(|index| *index < self.count) else { return Ok(Plan::default()) };
+        let Some(member) = self.fleet.member(name) else { return Ok(Plan::default()) };
         let client = (self.as_node)(name);
         let node = context.caches.of::<Node>().get(&request.key);
         if node.as_ref().is_some_and(|node| machine::is_dead(node)) {
@@ -75,10 +84,10 @@ impl Fleet {
         }
         match node {
             None => {
-                client.create(&Node::ID, &machine::node(index, request.now)).await?;
+                client.create(&Node::ID, &machine::node(&member, request.now)).await?;
             }
             Some(node) if machine::needs_report(&node, request.now) => {
-                let status = json!({ "status": machine::status(index, &node, request.now) });
+                let status = json!({ "status": machine::status(&member, &node, request.now) });
                 client.patch(&Target::of(&*node), "status", PatchType::Merge, &status).await?;
             }
             Some(_) => {}
@@ -102,17 +111,17 @@ impl Fleet {
     async fn run_pod(&self, context: &Context, request: &Request) -> Result<Plan, ApiError> {
         let mut plan = Plan::default();
         let Some(pod) = context.caches.of::<Pod>().get(&request.key) else { return Ok(plan) };
-        let Some(index) = machine::index(&pod.spec.node_name).filter(|index| *index < self.count) else {
-            return Ok(plan);
-        };
+        let Some(member) = self.fleet.member(&pod.spec.node_name) else { return Ok(plan) };
         let node = context.caches.of::<Node>().named("", &pod.spec.node_name);
-        if node.is_some_and(|node| machine::is_dead(&node)) {
+        if node.as_ref().is_some_and(|node| machine::is_dead(node)) {
             return Ok(plan);
         }
         let client = (self.as_node)(&pod.spec.node_name);
         let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
-        let address = self.addresses.lock().get(index, &pod, neighbours);
-        match pod::step(&pod, &address, &machine::address(index), request.now) {
+        let address = self.addresses.lock().get(member.index, &pod, neighbours);
+        let place = pod::Place { address: &address, host: &machine::address(member.index) };
+        let life = life::Life::of(&pod, node.as_ref().map(|node| &***node));
+        match pod::step(&pod, &life, place, request.now) {
             pod::Step::Report(status) => {
                 let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": status });
                 match client.patch(&Target::of(&*pod), "status", PatchType::Merge, &patch).await {

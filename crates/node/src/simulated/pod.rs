@@ -1,16 +1,17 @@
 //! The life of a simulated pod, as a pure function of what is known of it.
 //!
-//! It runs as soon as it is bound. One that is meant to end does so after a while; annotations say after how many
-//! seconds, and with which code.
+//! Unless it says otherwise it runs, and is ready, as soon as it is bound; that takes one write. All containers of a pod
+//! do the same at the same time.
 
-use kinds::{Pod, Time};
-use object::{Value, json};
+use super::life::Life;
+use super::status;
+use kinds::{ContainerStatus, Pod, ReadinessGate, Time};
+use object::Value;
 use std::time::Duration;
 
-/// How long a pod that ends runs, and how it ends, unless these say otherwise.
-const RUN_SECONDS: &str = "simulated.setpoint.dev/run-seconds";
-const EXIT_CODE: &str = "simulated.setpoint.dev/exit-code";
-const DEFAULT_RUN: Duration = Duration::from_secs(1);
+/// How long a container that ended waits before it is started again: nothing at first, then ten seconds, doubling.
+const FIRST_BACKOFF: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
@@ -22,148 +23,235 @@ pub(super) enum Step {
     Wait(Option<Duration>),
 }
 
-pub(super) fn step(pod: &Pod, address: &str, host: &str, now: Time) -> Step {
-    if pod.metadata.is_being_deleted() {
-        return Step::Remove;
+/// Where a pod is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub address: &'a str,
+    pub host: &'a str,
+}
+
+pub(super) fn step(pod: &Pod, life: &Life, place: Place<'_>, now: Time) -> Step {
+    if let Some(deletion) = pod.metadata.deletion_timestamp {
+        return stop(pod, life, deletion, now);
     }
     match pod.status.phase.as_str() {
         "Succeeded" | "Failed" => Step::Wait(None),
-        "Running" => match ends(pod) {
-            Some(end) if end <= now => Step::Report(finished(pod, now)),
-            // While the node was not heard of, its pods counted as not ready.
-            _ if pod.is_ready() != gates_are_open(pod) => {
-                Step::Report(json!({ "conditions": conditions(pod, "True", "", now) }))
-            }
-            None => Step::Wait(None),
-            Some(end) => Step::Wait(Some(end.since(now))),
-        },
-        _ => Step::Report(running(pod, address, host, now)),
+        "Running" => run(pod, life, now),
+        _ => begin(pod, life, place, now),
     }
 }
 
-/// When the pod ends; none if it runs for ever.
-fn ends(pod: &Pod) -> Option<Time> {
-    let annotated = pod.metadata.annotation(RUN_SECONDS).parse().ok().map(Duration::from_secs_f64);
-    let run = match pod.spec.restart_policy.as_str() {
-        "Always" | "" => annotated?,
-        _ => annotated.unwrap_or(DEFAULT_RUN),
-    };
-    Some(pod.status.start_time? + run)
+/// What is asked to stop stops when it is done, and at the latest when its time is up.
+fn stop(pod: &Pod, life: &Life, deletion: Time, now: Time) -> Step {
+    let grace = Duration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0).unsigned_abs());
+    let left = deletion.since(now);
+    let asked_for = grace.saturating_sub(left);
+    let rest = life.stop.min(grace).saturating_sub(asked_for);
+    if rest.is_zero() { Step::Remove } else { Step::Wait(Some(rest)) }
 }
 
-fn running(pod: &Pod, address: &str, host: &str, now: Time) -> Value {
-    let host_network = pod.spec.host_network;
-    let address = if host_network { host } else { address };
-    let container = |container: &kinds::Container| {
-        json!({
-            "name": container.name, "image": container.image, "imageID": container.image, "ready": true,
-            "started": true, "restartCount": 0, "state": { "running": { "startedAt": now } },
-            "containerID": format!("simulated://{}/{}", pod.metadata.uid, container.name),
-        })
-    };
-    json!({
-        "phase": "Running", "startTime": now, "hostIP": host, "hostIPs": [{ "ip": host }],
-        "podIP": address, "podIPs": [{ "ip": address }],
-        "conditions": conditions(pod, "True", "", now),
-        "containerStatuses": pod.spec.containers.iter().map(container).collect::<Vec<_>>(),
-    })
+fn begin(pod: &Pod, life: &Life, place: Place<'_>, now: Time) -> Step {
+    let waits = !life.is_pullable || !life.delay.is_zero();
+    match pod.status.start_time {
+        None if waits => Step::Report(status::creating(pod, "ContainerCreating", place, now)),
+        Some(since) if since + life.delay > now => Step::Wait(Some((since + life.delay).since(now))),
+        _ if life.is_pullable => Step::Report(status::running(pod, place, is_ready_at_once(life), now)),
+        _ if is_waiting_for(pod, "ImagePullBackOff") => Step::Wait(None),
+        _ => Step::Report(status::creating(pod, "ImagePullBackOff", place, now)),
+    }
 }
 
-fn finished(pod: &Pod, now: Time) -> Value {
-    let code: i32 = pod.metadata.annotation(EXIT_CODE).parse().unwrap_or(0);
-    let (phase, reason) = if code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
-    let container = |container: &kinds::Container| {
-        json!({
-            "name": container.name, "image": container.image, "imageID": container.image, "ready": false,
-            "started": false, "restartCount": 0,
-            "containerID": format!("simulated://{}/{}", pod.metadata.uid, container.name),
-            "state": { "terminated": {
-                "exitCode": code, "reason": reason, "startedAt": pod.status.start_time, "finishedAt": now,
-            } },
-        })
-    };
-    json!({
-        "phase": phase,
-        "conditions": conditions(pod, "False", if code == 0 { "PodCompleted" } else { "PodFailed" }, now),
-        "containerStatuses": pod.spec.containers.iter().map(container).collect::<Vec<_>>(),
-    })
+fn is_ready_at_once(life: &Life) -> bool {
+    life.ready.is_some_and(|delay| delay.is_zero())
 }
 
-fn gates_are_open(pod: &Pod) -> bool {
-    let open = |gate: &kinds::ReadinessGate| {
-        pod.condition(&gate.condition_type).is_some_and(|condition| condition.status == "True")
+fn is_waiting_for(pod: &Pod, reason: &str) -> bool {
+    pod.status.container_statuses.iter().any(|one| one.state.waiting.as_ref().is_some_and(|why| why.reason == reason))
+}
+
+fn run(pod: &Pod, life: &Life, now: Time) -> Step {
+    let container = pod.status.container_statuses.first();
+    let restarts = container.map_or(0, |container| container.restart_count);
+    if let Some(ended) = container.and_then(ended_and_waits) {
+        let again = ended + backoff(restarts);
+        return match again <= now {
+            true => Step::Report(status::restarted(pod, restarts, is_ready_at_once(life), now)),
+            false => Step::Wait(Some(again.since(now))),
+        };
+    }
+    let running = container.and_then(|container| container.state.running.as_ref()?.started_at);
+    let since = running.or(pod.status.start_time).unwrap_or(now);
+    let end = life.run.map(|run| since + run);
+    if end.is_some_and(|end| end <= now) {
+        return Step::Report(end_of_run(pod, life, restarts, now));
+    }
+    let ready_at = life.ready.map(|delay| since + delay);
+    let works = ready_at.is_some_and(|at| at <= now);
+    let wanted = works && gates_are_open(pod);
+    if pod.is_ready() != wanted || container.is_some_and(|container| container.ready != works) {
+        return Step::Report(status::readiness(pod, works, now));
+    }
+    let next = ready_at.filter(|at| *at > now).into_iter().chain(end).min();
+    Step::Wait(next.map(|next| next.since(now)))
+}
+
+/// When a container ended that is to be started again.
+fn ended_and_waits(container: &ContainerStatus) -> Option<Time> {
+    container.state.waiting.as_ref()?;
+    container.last_state.terminated.as_ref()?.finished_at
+}
+
+/// How long after its end a container is started for the n-th time again.
+fn backoff(restarts: i32) -> Duration {
+    match u32::try_from(restarts).unwrap_or(0) {
+        0 | 1 => Duration::ZERO,
+        more => FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(more - 2)).min(MAX_BACKOFF),
+    }
+}
+
+fn end_of_run(pod: &Pod, life: &Life, restarts: i32, now: Time) -> Value {
+    let code = life.code(pod, restarts);
+    let again = match pod.spec.restart_policy.as_str() {
+        "Never" => false,
+        "OnFailure" => code != 0,
+        _ => true,
     };
+    if !again {
+        return status::finished(pod, code, now);
+    }
+    match backoff(restarts + 1).is_zero() {
+        true => status::restarted_after(pod, code, restarts + 1, now),
+        false => status::backing_off(pod, code, restarts + 1, backoff(restarts + 1), now),
+    }
+}
+
+pub(super) fn gates_are_open(pod: &Pod) -> bool {
+    let open =
+        |gate: &ReadinessGate| pod.condition(&gate.condition_type).is_some_and(|condition| condition.status == "True");
     pod.spec.readiness_gates.iter().all(open)
-}
-
-/// What else is known of the pod stays: gates and the scheduler have conditions of their own.
-fn conditions(pod: &Pod, ready: &str, reason: &str, now: Time) -> Vec<Value> {
-    let pod_ready = if gates_are_open(pod) { ready } else { "False" };
-    let own = [
-        ("PodReadyToStartContainers", ready, ""),
-        ("Initialized", "True", if ready == "True" { "" } else { reason }),
-        ("Ready", pod_ready, reason),
-        ("ContainersReady", ready, reason),
-    ];
-    let mut conditions: Vec<Value> = own
-        .into_iter()
-        .map(|(kind, status, reason)| {
-            let before = pod.condition(kind).filter(|before| before.status == status);
-            let since = before.and_then(|before| before.last_transition_time).unwrap_or(now);
-            let mut condition = json!({ "type": kind, "status": status, "lastTransitionTime": since });
-            if !reason.is_empty() {
-                condition["reason"] = json!(reason);
-            }
-            condition
-        })
-        .collect();
-    let others = pod.status.conditions.iter().filter(|condition| !own.iter().any(|(kind, ..)| *kind == condition.kind));
-    conditions.extend(others.map(|other| {
-        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let mut condition = json!({
-            "type": other.kind, "status": other.status, "lastTransitionTime": other.last_transition_time,
-            "reason": text(&other.reason), "message": text(&other.message),
-        });
-        if let Value::Object(fields) = &mut condition {
-            fields.retain(|_, field| !field.is_null());
-        }
-        condition
-    }));
-    conditions
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use kinds::Object;
-    use object::View;
+    use object::{View, json};
 
     const NOW: Time = Time::from_seconds(1_767_225_600);
+    const PLACE: Place<'static> = Place { address: "10.0.0.1", host: "10.1.0.1" };
 
-    fn pod(policy: &str, status: &Value) -> Object<Pod> {
-        Object::of(&json!({
-            "metadata": { "name": "a", "namespace": "default", "uid": "u" },
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// A pod of a policy, with annotations by their short names.
+    fn pod(policy: &str, said: &[(&str, &str)]) -> Value {
+        let mut annotations = json!({});
+        for (name, value) in said {
+            annotations[format!("simulated.setpoint.dev/{name}")] = json!(value);
+        }
+        json!({
+            "metadata": { "name": "a", "namespace": "default", "uid": "u", "annotations": annotations },
             "spec": { "restartPolicy": policy, "containers": [{ "name": "c" }] },
-            "status": status,
-        }))
+        })
+    }
+
+    /// Lets a pod live until nothing happens any more or `until` has passed: what it reports and when, in words.
+    fn live(pod: &mut Value, until: u64) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut now = NOW;
+        while now <= NOW + seconds(until) {
+            let read: Object<Pod> = Object::of(pod);
+            match step(&read, &Life::of(&read, None), PLACE, now) {
+                Step::Report(status) => {
+                    for (field, value) in status.as_object().unwrap() {
+                        pod["status"][field] = value.clone();
+                    }
+                    told.push(format!("{}: {}", now.since(NOW).as_secs(), words(&Object::of(pod))));
+                }
+                Step::Wait(Some(delay)) => now = now + delay,
+                Step::Wait(None) => break,
+                Step::Remove => {
+                    told.push(format!("{}: removed", now.since(NOW).as_secs()));
+                    break;
+                }
+            }
+        }
+        told
+    }
+
+    fn words(pod: &Object<Pod>) -> String {
+        let container = &pod.status.container_statuses[0];
+        let state = match &container.state {
+            state if state.running.is_some() => "running".to_owned(),
+            state => match (&state.waiting, &state.terminated) {
+                (Some(waiting), _) => waiting.reason.clone(),
+                (None, Some(terminated)) => format!("{} {}", terminated.reason, terminated.exit_code),
+                (None, None) => "nothing".to_owned(),
+            },
+        };
+        let ready = if pod.is_ready() { " ready" } else { "" };
+        let restarts =
+            if container.restart_count > 0 { format!(" x{}", container.restart_count) } else { String::new() };
+        format!("{} {state}{ready}{restarts}", pod.status.phase)
     }
 
     #[test]
-    fn a_pod_runs_and_ends_if_it_is_meant_to() {
-        let Step::Report(status) = step(&pod("Never", &json!({})), "10.0.0.1", "10.1.0.1", NOW) else { panic!() };
-        assert_eq!((status.text("phase"), status.text("podIP")), ("Running", "10.0.0.1"));
-        let running = pod("Never", &status);
-        assert_eq!(step(&running, "", "", NOW), Step::Wait(Some(DEFAULT_RUN)));
-        let Step::Report(status) = step(&running, "", "", NOW + DEFAULT_RUN) else { panic!() };
-        assert_eq!(status.text("phase"), "Succeeded");
-        let Step::Report(status) = step(&pod("Always", &json!({})), "", "", NOW) else { panic!() };
-        assert_eq!(step(&pod("Always", &status), "", "", NOW), Step::Wait(None));
+    fn a_pod_runs_at_once_and_ends_if_it_is_meant_to() {
+        assert_eq!(live(&mut pod("Always", &[]), 99), ["0: Running running ready"]);
+        assert_eq!(live(&mut pod("Never", &[]), 99), ["0: Running running ready", "1: Succeeded Completed 0"]);
+        let failing = &[("run-seconds", "5"), ("exit-code", "3")];
+        assert_eq!(live(&mut pod("Never", failing), 99), ["0: Running running ready", "5: Failed Error 3"]);
+    }
+
+    #[test]
+    fn it_takes_as_long_to_come_and_to_be_ready_as_it_says() {
+        let slow = &[("pull-seconds", "2"), ("start-seconds", "1"), ("ready-seconds", "4")];
+        let expected = ["0: Pending ContainerCreating", "3: Running running", "7: Running running ready"];
+        assert_eq!(live(&mut pod("Always", slow), 99), expected);
+        assert_eq!(live(&mut pod("Always", &[("ready", "false")]), 99), ["0: Running running"]);
+        let expected = ["0: Pending ContainerCreating", "0: Pending ImagePullBackOff"];
+        assert_eq!(live(&mut pod("Always", &[("pull", "fail")]), 99), expected);
+    }
+
+    #[test]
+    fn what_ends_and_should_not_is_started_again_after_ever_longer_waits() {
+        let crashing = &[("run-seconds", "1"), ("exit-code", "1")];
+        assert_eq!(
+            live(&mut pod("Always", crashing), 40),
+            [
+                "0: Running running ready",
+                "1: Running running ready x1",
+                "2: Running CrashLoopBackOff x2",
+                "12: Running running ready x2",
+                "13: Running CrashLoopBackOff x3",
+                "33: Running running ready x3",
+                "34: Running CrashLoopBackOff x4",
+            ]
+        );
+        let once = live(&mut pod("OnFailure", &[]), 99);
+        assert_eq!(once, ["0: Running running ready", "1: Succeeded Completed 0"]);
+    }
+
+    #[test]
+    fn it_stops_in_the_time_it_takes_or_is_given() {
+        for (takes, grace, expected) in [(0, 30, 0), (5, 30, 5), (60, 30, 30), (5, 0, 0)] {
+            let mut leaving = pod("Always", &[("stop-seconds", &takes.to_string())]);
+            leaving["metadata"]["deletionTimestamp"] = json!((NOW + seconds(grace)).to_string());
+            leaving["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+            assert_eq!(live(&mut leaving, 99), [format!("{expected}: removed")], "{takes} of {grace}");
+        }
     }
 
     #[test]
     fn a_pod_that_was_counted_as_not_ready_is_ready_again() {
-        let lost = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "False" }] });
-        let Step::Report(status) = step(&pod("Always", &lost), "", "", NOW) else { panic!() };
-        assert!(pod("Always", &json!({ "conditions": status["conditions"] })).is_ready());
+        let mut lost = pod("Always", &[]);
+        live(&mut lost, 1);
+        lost["status"]["conditions"] = json!([{ "type": "Ready", "status": "False" }]);
+        let read: Object<Pod> = Object::of(&lost);
+        let Step::Report(status) = step(&read, &Life::of(&read, None), PLACE, NOW) else { panic!() };
+        assert!(
+            status.items("conditions").iter().any(|one| one.text("type") == "Ready" && one.text("status") == "True")
+        );
     }
 }

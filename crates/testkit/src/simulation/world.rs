@@ -7,7 +7,7 @@ use kinds::{Id, Kind, Node, Object, Pod};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
 use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
-use setpoint::{Clients, ControlPlane, Settings, SimulatedUsage, in_process};
+use setpoint::{Clients, ControlPlane, Fleet, Settings, SimulatedUsage, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Memory, Retention};
@@ -25,7 +25,7 @@ pub struct World {
     pub admin: Client,
     /// Every resource that has objects.
     pub(super) resources: Vec<Id>,
-    nodes: usize,
+    nodes: Fleet,
     servers: Vec<Server>,
 }
 
@@ -48,11 +48,11 @@ impl std::fmt::Debug for World {
 static KEY: LazyLock<Vec<u8>> = LazyLock::new(SigningKey::ephemeral_pkcs8);
 
 /// What pods use is measured by somebody whom no fault affects.
-fn measure(api: &Api, admin: &Client, ambient: &Ambient) {
+fn measure(api: &Api, admin: &Client, nodes: &Fleet, ambient: &Ambient) {
     let meter = Controller::new("meter").reads::<Pod>().reads::<Node>();
     let identity = |_: &Controller| Identity { client: admin.clone(), tell: Arc::new(|_| {}) };
     let manager = Manager::start(vec![meter], admin, identity, ambient, &prometheus::Registry::new());
-    api.measure(Arc::new(SimulatedUsage::new(&manager.caches, &ambient.clock)));
+    api.measure(Arc::new(SimulatedUsage::new(&manager.caches, nodes, &ambient.clock)));
 }
 
 impl World {
@@ -78,7 +78,8 @@ impl World {
             Server { clients, running: ambient.tasks.child(), loops: None }
         });
         let servers: Vec<_> = servers.collect();
-        measure(&api, &admin, &ambient);
+        let nodes = Fleet::of(nodes);
+        measure(&api, &admin, &nodes, &ambient);
         let resources = admin.discover().await.expect("the administrator can look around");
         let resources = resources.into_iter().filter(|resource| resource.can("list") && resource.can("create"));
         let resources = resources.map(|resource| resource.id).collect();
@@ -178,7 +179,7 @@ impl World {
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
         let settings = Settings { authority: "a certificate".into(), ..Settings::default() };
         let clients = &server.clients;
-        let loops = ControlPlane::start(clients, &settings, self.nodes, &ambient, &prometheus::Registry::new());
+        let loops = ControlPlane::start(clients, &settings, &self.nodes, &ambient, &prometheus::Registry::new());
         server.loops = Some(loops.clone());
         match is_alone {
             true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),

@@ -1,0 +1,103 @@
+//! How a simulated pod behaves, as annotations say: on the pod, or for all pods of a node on the node.
+
+use kinds::{Labels, Node, Pod};
+use std::time::Duration;
+
+/// What all annotations begin with.
+const PREFIX: &str = "simulated.setpoint.dev/";
+/// How long a pod runs that is meant to end.
+const DEFAULT_RUN: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Life {
+    /// `pull-seconds` and `start-seconds`: how long until its containers run.
+    pub delay: Duration,
+    /// `pull: fail`: its images cannot be had.
+    pub is_pullable: bool,
+    /// `ready-seconds`: how long after that it is ready; never with `ready: "false"`.
+    pub ready: Option<Duration>,
+    /// `run-seconds`: how long it runs; for ever if absent and it is not meant to end.
+    pub run: Option<Duration>,
+    /// `exit-code`: how it ends.
+    pub exit_code: i32,
+    /// `failure-rate`: how often, from 0 to 1, it ends with code 1 instead.
+    pub failure_rate: f64,
+    /// `stop-seconds`: how long it takes to stop, unless it is given less.
+    pub stop: Duration,
+}
+
+impl Life {
+    pub(super) fn of(pod: &Pod, node: Option<&Node>) -> Self {
+        let none = Labels::new();
+        let of_node = node.map_or(&none, |node| &node.metadata.annotations);
+        let said = |name: &str| {
+            let key = format!("{PREFIX}{name}");
+            pod.metadata.annotations.get(&key).or_else(|| of_node.get(&key)).map(String::as_str)
+        };
+        let seconds = |name: &str| {
+            let number = said(name)?.parse::<f64>().ok()?;
+            Duration::try_from_secs_f64(number).ok()
+        };
+        let ends = !matches!(pod.spec.restart_policy.as_str(), "Always" | "");
+        Life {
+            delay: seconds("pull-seconds").unwrap_or_default() + seconds("start-seconds").unwrap_or_default(),
+            is_pullable: said("pull") != Some("fail"),
+            ready: (said("ready") != Some("false")).then(|| seconds("ready-seconds").unwrap_or_default()),
+            run: seconds("run-seconds").or_else(|| ends.then_some(DEFAULT_RUN)),
+            exit_code: said("exit-code").and_then(|code| code.parse().ok()).unwrap_or(0),
+            failure_rate: said("failure-rate").and_then(|rate| rate.parse().ok()).unwrap_or(0.0),
+            stop: seconds("stop-seconds").unwrap_or_default(),
+        }
+    }
+
+    /// How a run ends: the same for the same pod and the same run, whoever asks.
+    pub(super) fn code(&self, pod: &Pod, run: i32) -> i32 {
+        let start = 0xcbf2_9ce4_8422_2325 ^ u64::from(run.unsigned_abs());
+        let mixed = pod.metadata.uid.bytes();
+        let hash = mixed.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let chance = (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1_u64 << 53) as f64;
+        if chance < self.failure_rate { 1 } else { self.exit_code }
+    }
+}
+
+/// Whether something about how pods behave was said differently on a node.
+pub(super) fn differs(old: &Node, new: &Node) -> bool {
+    let said = |node: &Node| -> Labels {
+        let ours = node.metadata.annotations.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    said(old) != said(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinds::Object;
+    use object::{Value, json};
+
+    fn pod(uid: &str, annotations: &Value) -> Object<Pod> {
+        Object::of(&json!({ "metadata": { "uid": uid, "annotations": annotations } }))
+    }
+
+    #[test]
+    fn a_pod_goes_before_its_node_and_what_makes_no_sense_is_as_usual() {
+        let node: Object<Node> = Object::of(&json!({ "metadata": { "annotations": {
+            "simulated.setpoint.dev/run-seconds": "5", "simulated.setpoint.dev/ready": "false",
+        } } }));
+        let own = pod(
+            "u",
+            &json!({ "simulated.setpoint.dev/run-seconds": "7", "simulated.setpoint.dev/pull-seconds": "-1" }),
+        );
+        let life = Life::of(&own, Some(&node));
+        assert_eq!((life.run, life.ready, life.delay), (Some(Duration::from_secs(7)), None, Duration::ZERO));
+        assert_eq!(Life::of(&pod("u", &json!({})), Some(&node)).run, Some(Duration::from_secs(5)));
+        assert_eq!(Life::of(&pod("u", &json!({})), None).run, None);
+    }
+
+    #[test]
+    fn so_many_runs_fail_as_the_rate_says() {
+        let life = Life::of(&pod("u", &json!({ "simulated.setpoint.dev/failure-rate": "0.3" })), None);
+        let failed = (0..1000).filter(|number| life.code(&pod(&format!("uid-{number}"), &json!({})), 0) == 1).count();
+        assert!((250..350).contains(&failed), "{failed}");
+    }
+}
