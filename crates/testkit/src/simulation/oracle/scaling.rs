@@ -71,7 +71,8 @@ pub(super) fn autoscaler(all: &Observed, autoscaler: &Object<HorizontalPodAutosc
     // Without a target there is nothing to do, and one without replicas is left alone.
     let Some((replicas, selector)) = found.filter(|(replicas, _)| *replicas > 0) else { return };
     let pods = selected(all, &meta.namespace, selector);
-    let percent = spec.metrics.first().and_then(|metric| metric.path(&["resource", "target"]).int("averageUtilization"));
+    let percent =
+        spec.metrics.first().and_then(|metric| metric.path(&["resource", "target"]).int("averageUtilization"));
     let proposed = propose(&pods, percent.unwrap_or(100));
     gaps.same("the replicas", proposed.clamp(spec.min_replicas.unwrap_or(1), spec.max_replicas), replicas);
     gaps.same("what it reports", (replicas, replicas), (status.current_replicas, status.desired_replicas));

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 /// A node that is well has no taints but the one that says that it is closed, and addresses for its pods.
 pub(super) fn node(all: &Observed, node: &Object<Node>, gaps: &mut Gaps) {
-    let wanted: Vec<&str> =
-        if node.spec.unschedulable { vec!["node.kubernetes.io/unschedulable"] } else { Vec::new() };
+    let wanted: Vec<&str> = if node.spec.unschedulable { vec!["node.kubernetes.io/unschedulable"] } else { Vec::new() };
     gaps.same("its taints", wanted, node.spec.taints.iter().map(|taint| taint.key.as_str()).collect());
     gaps.expect("is not ready", node.is_ready());
     let range = &node.spec.pod_cidr;

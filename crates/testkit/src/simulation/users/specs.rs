@@ -12,11 +12,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
     Subject { id: ReplicaSet::ID, make: replica_set, change: scale },
     Subject { id: ReplicationController::ID, make: replication_controller, change: scale },
     Subject { id: Service::ID, make: service, change: |name, world| json!({ "spec": service(name, world) }) },
-    Subject {
-        id: PodDisruptionBudget::ID,
-        make: budget,
-        change: |name, world| json!({ "spec": budget(name, world) }),
-    },
+    Subject { id: PodDisruptionBudget::ID, make: budget, change: |name, world| json!({ "spec": budget(name, world) }) },
     Subject { id: Deployment::ID, make: deployment, change: scale_or_roll },
     Subject { id: HorizontalPodAutoscaler::ID, make: autoscaler, change: |_, world| json!({ "spec": bounds(world) }) },
     Subject { id: DaemonSet::ID, make: daemon_set, change: roll },
