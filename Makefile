@@ -52,6 +52,7 @@ torture: ## Kill and recover the store, CYCLES=2000 times
 simulate: ## Run the control plane under faults from SEEDS=20000 seeds, starting at FROM=0
 	@scripts/setup build
 	cargo run --release --package testkit --bin simulate -- --seeds $(SEEDS) --from $(FROM)
+	for life in 0 1 2 3; do cargo run --release --package testkit --bin simulate -- --crashes $$life || exit; done
 
 clean: ## Remove what was built
 	cargo clean

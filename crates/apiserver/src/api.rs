@@ -1,6 +1,7 @@
 //! The API itself, without a transport: one request in, one response out. HTTP connections and in-process clients
 //! both come through here.
 
+use crate::aggregated::Aggregated;
 use crate::audit::Audit;
 use crate::authn::Authentication;
 use crate::authorization::Authorization;
@@ -26,6 +27,7 @@ pub struct Shared {
     pub(crate) authorization: Authorization,
     pub(crate) flow: Flow,
     pub(crate) documents: Documents,
+    pub(crate) aggregated: Aggregated,
     pub(crate) audit: Option<Audit>,
     /// Where clients reach this server: `127.0.0.1:6443`.
     pub(crate) address: String,
@@ -63,6 +65,7 @@ impl Api {
             authorization,
             flow: Flow::default(),
             documents: Documents::default(),
+            aggregated: Aggregated::default(),
             audit,
             address,
             usage: OnceLock::new(),

@@ -4,6 +4,7 @@
 //! about stands in its row in `registry`.
 
 mod admission;
+mod aggregated;
 mod api;
 mod audit;
 mod authn;

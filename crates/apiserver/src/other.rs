@@ -10,6 +10,7 @@ use authz::User;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use object::{ApiError, Value, json};
 use registry::discovery;
+use std::sync::Arc;
 
 /// The version of the API that clients take this for.
 pub(crate) const API_VERSION: (&str, &str) = ("1", "36");
@@ -27,8 +28,8 @@ pub(crate) async fn serve(
     match segments.as_slice() {
         [] => Ok(json_answer(&json!({ "paths": paths(rows) }))),
         ["version"] => Ok(json_answer(&version())),
-        ["api"] if wants_aggregated(headers) => Ok(aggregated(rows, true, headers)),
-        ["apis"] if wants_aggregated(headers) => Ok(aggregated(rows, false, headers)),
+        ["api"] if wants_aggregated(headers) => Ok(aggregated(api, rows, true, headers)),
+        ["apis"] if wants_aggregated(headers) => Ok(aggregated(api, rows, false, headers)),
         ["api"] => Ok(negotiated(headers, &discovery::core_versions(&api.address))),
         ["apis"] => Ok(negotiated(headers, &discovery::groups(rows))),
         ["api", version] if resources.has_version("", version) => {
@@ -99,16 +100,20 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
     })
 }
 
-fn aggregated(rows: &[std::sync::Arc<registry::Resource>], core: bool, headers: &HeaderMap) -> Response<Body> {
-    let document = discovery::aggregated(rows, core).to_string();
+fn aggregated(api: &Api, rows: &[Arc<registry::Resource>], core: bool, headers: &HeaderMap) -> Response<Body> {
+    let document = api.aggregated.document(rows, core);
     let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    tagged(headers, content_type, document.into())
+    tagged_as(headers, content_type, document.json, &document.tag)
 }
 
 /// A document that clients keep: it is sent only if theirs is another one.
 pub(crate) fn tagged(headers: &HeaderMap, content_type: &'static str, document: bytes::Bytes) -> Response<Body> {
     let tag = digest(&document);
-    let mut response = match is_known(headers, &tag) {
+    tagged_as(headers, content_type, document, &tag)
+}
+
+fn tagged_as(headers: &HeaderMap, content_type: &'static str, document: bytes::Bytes, tag: &str) -> Response<Body> {
+    let mut response = match is_known(headers, tag) {
         true => render::response(StatusCode::NOT_MODIFIED, content_type, Body::empty()),
         false => render::response(StatusCode::OK, content_type, Body::whole(document)),
     };
@@ -131,7 +136,7 @@ pub(crate) fn digest(document: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-fn paths(rows: &[std::sync::Arc<registry::Resource>]) -> Vec<String> {
+fn paths(rows: &[Arc<registry::Resource>]) -> Vec<String> {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
             .map(str::to_owned)

@@ -1,10 +1,12 @@
 //! The client: the verbs of the API, on objects as JSON and as views.
 
+use crate::discovery::Known;
 use crate::transport::{Events, Transport};
 use bytes::Bytes;
 use http::{Method, Request, header};
 use kinds::{Id, Key, Kind, Meta, Object, Raw};
 use object::{ApiError, Reason, Value, View, json};
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +19,8 @@ pub struct Client {
     agent: Arc<str>,
     /// How often something was read.
     reads: Arc<AtomicU64>,
+    /// The resources of the API, as they were last discovered.
+    pub(crate) known: Arc<Mutex<Option<Arc<Known>>>>,
 }
 
 /// Which object, and in which state: what writes are conditional on.
@@ -106,7 +110,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, agent: &str) -> Self {
-        Client { transport, agent: agent.into(), reads: Arc::default() }
+        Client { transport, agent: agent.into(), reads: Arc::default(), known: Arc::default() }
     }
 
     pub fn agent(&self) -> &str {

@@ -3,7 +3,7 @@
 use crate::cache::Change;
 use crate::client::Client;
 use crate::executor::Tell;
-use crate::informer::Caches;
+use crate::informer::{Caches, WeakCaches};
 use crate::plan::Plan;
 use crate::queue::Queue;
 use ambient::Ambient;
@@ -44,8 +44,9 @@ type Declare = Box<dyn FnOnce(&mut Caches, &Queue<Key>, &CachesCell) + Send + Sy
 type Source = Arc<dyn Fn(Context, Queue<Key>, Ambient) -> BoxFuture<'static, ()> + Send + Sync>;
 type Reconcile = Arc<dyn Fn(Context, Request) -> BoxFuture<'static, Result<Plan, ApiError>> + Send + Sync>;
 
-/// The caches, once all kinds are declared: key mappings may look into them.
-pub(crate) type CachesCell = Arc<std::sync::OnceLock<Caches>>;
+/// The caches, once all kinds are declared: key mappings may look into them. They are not kept alive by that, since the
+/// mappings are kept by the caches.
+pub(crate) type CachesCell = Arc<std::sync::OnceLock<WeakCaches>>;
 
 pub struct Controller {
     pub name: &'static str,
@@ -116,10 +117,9 @@ impl Controller {
         self.watches.push(Box::new(move |caches, queue, shared| {
             let (queue, shared) = (queue.clone(), shared.clone());
             caches.declare::<K>().handle(move |change: &Change<K>| {
-                let none = Caches::default();
-                let caches = shared.get().unwrap_or(&none);
+                let Some(caches) = shared.get().and_then(WeakCaches::upgrade) else { return };
                 for object in change.sides() {
-                    for key in keys(object, caches) {
+                    for key in keys(object, &caches) {
                         queue.add(key);
                     }
                 }
@@ -136,8 +136,8 @@ impl Controller {
         self.watches.push(Box::new(move |caches, queue, shared| {
             let (queue, shared) = (queue.clone(), shared.clone());
             caches.declare::<K>().handle(move |change: &Change<K>| {
-                let none = Caches::default();
-                for key in keys(change, shared.get().unwrap_or(&none)) {
+                let Some(caches) = shared.get().and_then(WeakCaches::upgrade) else { return };
+                for key in keys(change, &caches) {
                     queue.add(key);
                 }
             });

@@ -11,10 +11,10 @@ use ambient::watch;
 use kinds::{Id, Key, Kind, Object, Raw};
 use object::ApiError;
 use parking_lot::RwLock;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
 
@@ -32,6 +32,8 @@ impl<K: Kind> Debug for Informer<K> {
 /// An informer of whatever kind.
 pub(crate) trait AnyInformer: Debug + Send + Sync {
     fn id(&self) -> Id;
+    /// The type by which objects are read.
+    fn view(&self) -> TypeId;
     fn progress(&self) -> watch::Receiver<Progress>;
     fn reads(&self) -> u64;
     /// Whether the object is there and not on its way out.
@@ -49,6 +51,10 @@ impl<K: Kind> Default for Informer<K> {
 impl<K: Kind> AnyInformer for Informer<K> {
     fn id(&self) -> Id {
         K::ID
+    }
+
+    fn view(&self) -> TypeId {
+        TypeId::of::<K>()
     }
 
     fn progress(&self) -> watch::Receiver<Progress> {
@@ -122,7 +128,21 @@ impl<K: Kind> Sink for Informer<K> {
 #[derive(Clone, Debug, Default)]
 pub struct Caches(Arc<Vec<Arc<dyn AnyInformer>>>);
 
+/// Caches that are there for as long as somebody else has them.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakCaches(Weak<Vec<Arc<dyn AnyInformer>>>);
+
+impl WeakCaches {
+    pub(crate) fn upgrade(&self) -> Option<Caches> {
+        self.0.upgrade().map(Caches)
+    }
+}
+
 impl Caches {
+    pub(crate) fn downgrade(&self) -> WeakCaches {
+        WeakCaches(Arc::downgrade(&self.0))
+    }
+
     /// The cache of a kind.
     ///
     /// # Panics
@@ -133,7 +153,7 @@ impl Caches {
     }
 
     fn informer<K: Kind>(&self) -> Option<Arc<Informer<K>>> {
-        let found = self.0.iter().find(|informer| informer.id() == K::ID)?;
+        let found = self.0.iter().find(|informer| informer.view() == TypeId::of::<K>())?;
         found.clone().as_any().downcast().ok()
     }
 

@@ -112,7 +112,7 @@ impl Manager {
             }
             prepared.push((controller, queue));
         }
-        let _ = shared.set(caches.clone());
+        let _ = shared.set(caches.downgrade());
         for informer in caches.all() {
             informer.clone().start(reader.clone(), ambient);
         }
@@ -283,6 +283,20 @@ mod tests {
         async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
             std::future::pending().await
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn caches_go_when_nobody_needs_them_any_more() {
+        let ambient = Ambient::seeded(1);
+        let client = Client::new(Arc::new(Silent), "test");
+        let identity = |_: &Controller| Identity { client: client.clone(), tell: Arc::new(|_| {}) };
+        let loops = vec![Controller::new("looks").primary::<Pod>()];
+        let manager = Manager::start(loops, &client, identity, &ambient, &Registry::new());
+        let caches = manager.caches.downgrade();
+        assert!(caches.upgrade().is_some());
+        ambient.tasks.stop().await;
+        drop(manager);
+        assert!(caches.upgrade().is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,11 +1,15 @@
 //! Runs seeds of the simulation: `simulate [--seeds N] [--from SEED]`. A seed that fails is printed with what is wrong.
-//! With one seed and `SETPOINT_LOG=debug` it also tells what the loops did.
+//! `simulate --crashes LIFE` instead lets a server crash after every single write of a plain life of some kinds. With one
+//! seed and `SETPOINT_LOG=debug` it also tells what the loops did.
 
 use ambient::Tasks;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::simulation;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::from_env("SETPOINT_LOG");
@@ -17,8 +21,9 @@ fn main() -> ExitCode {
         match (argument.as_str(), number) {
             ("--seeds", Some(number)) => seeds = number,
             ("--from", Some(number)) => from = number,
+            ("--crashes", Some(number)) => return crashes(usize::try_from(number).unwrap_or(usize::MAX)),
             _ => {
-                eprintln!("simulate: expected --seeds N or --from SEED, got {argument}");
+                eprintln!("simulate: expected --seeds N, --from SEED or --crashes LIFE, got {argument}");
                 return ExitCode::FAILURE;
             }
         }
@@ -37,6 +42,24 @@ fn main() -> ExitCode {
     let failed = progress.failed.load(Ordering::SeqCst);
     eprintln!("{seeds} seeds from {from}, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A crash after each write of a life, until there are no more.
+fn crashes(life: usize) -> ExitCode {
+    for n in 1.. {
+        match simulation::crash_after(life, n) {
+            Ok(true) => {}
+            Ok(false) => {
+                eprintln!("life {life}: {} crashes, none failed", n - 1);
+                break;
+            }
+            Err(problem) => {
+                eprintln!("life {life}, a crash after write {n}: {problem}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// What all threads work on.

@@ -25,6 +25,8 @@ const MAX_PAUSE_MILLIS: u64 = 5_000;
 const SETTLING: Duration = Duration::from_secs(900);
 /// How long nothing may be written then.
 const REST: Duration = Duration::from_secs(600);
+/// The same where there are many runs that are nearly alike.
+const SHORT_REST: Duration = Duration::from_secs(60);
 
 /// What cannot be done may be said again meanwhile, so often.
 const MAX_COMPLAINTS: usize = 100;
@@ -66,7 +68,7 @@ async fn simulate(seed: u64) -> Result<Report, String> {
     users::calm_down(&world).await;
     report.faults = world.faults.stop();
     world.revive_all().await;
-    settle(&world).await?;
+    settle(&world, REST).await?;
     report.revision = world.revision();
     report.trace = world.trace();
     world.stop().await;
@@ -88,8 +90,9 @@ pub fn crash_after(life: usize, n: u64) -> Result<bool, String> {
             crashes += world.pause(Duration::from_secs(30)).await;
         }
         crashes += world.pause(Duration::from_secs(60)).await;
+        users::calm_down(&world).await;
         world.faults.stop();
-        settle(&world).await?;
+        settle(&world, SHORT_REST).await?;
         world.stop().await;
         Ok(crashes > 0)
     })
@@ -112,7 +115,7 @@ fn in_virtual_time<T>(run: impl Future<Output = Result<T, String>>) -> Result<T,
 }
 
 /// Waits until everything is as it should be, and sees to it that it stays so without a single write.
-async fn settle(world: &World) -> Result<(), String> {
+async fn settle(world: &World, rest: Duration) -> Result<(), String> {
     let deadline = world.clock().monotonic() + SETTLING;
     let mut problems = vec!["nothing was looked at".to_owned()];
     while world.clock().monotonic() < deadline {
@@ -131,7 +134,7 @@ async fn settle(world: &World) -> Result<(), String> {
     // What has just come to match may still be reported.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let before = world.trace().len();
-    tokio::time::sleep(REST).await;
+    tokio::time::sleep(rest).await;
     let (complaints, written): (Vec<_>, Vec<_>) =
         world.trace().split_off(before).into_iter().partition(|write| write.contains("/events"));
     if !written.is_empty() || complaints.len() > MAX_COMPLAINTS {

@@ -130,6 +130,7 @@ struct Gaps<'a> {
 }
 
 impl Gaps<'_> {
+    #[allow(clippy::needless_pass_by_value, reason = "what is compared is mostly made for that")]
     fn same<T: PartialEq + Debug>(&mut self, what: &str, wanted: T, is: T) {
         if wanted != is {
             self.found.push(format!("{}: {what} should be {wanted:?} and is {is:?}", self.of));
