@@ -133,11 +133,14 @@ fn status<Owner: Replicated>(
     })
 }
 
-/// `ReplicaFailure` says what the API said, for as long as the number of pods is wrong and it keeps saying so.
+/// `ReplicaFailure` says what the API said first, for as long as the number of pods is wrong and it keeps refusing. What
+/// it says names a pod, another one each time: to report that would wake this loop again, and never let it back off.
 fn conditions(old: &[Condition], diff: i64, request: &Request) -> Vec<Value> {
     let Some(failure) = request.failure.as_deref().filter(|_| diff != 0) else { return Vec::new() };
     let reason = if diff < 0 { "FailedCreate" } else { "FailedDelete" };
-    vec![condition(old, "ReplicaFailure", "True", reason, failure, request.now)]
+    let known = kinds::condition(old, "ReplicaFailure").filter(|known| known.reason == reason);
+    let message = known.map_or(failure, |known| known.message.as_str());
+    vec![condition(old, "ReplicaFailure", "True", reason, message, request.now)]
 }
 
 /// How long until a pod that is ready counts as available.
@@ -190,6 +193,14 @@ mod tests {
         let observed =
             Observed { owner: Arc::new(Object::<ReplicaSet>::of(set)), candidates: pods.to_vec(), related: Vec::new() };
         plan(&observed, &request())
+    }
+
+    #[test]
+    fn a_refusal_that_names_another_pod_each_time_is_reported_once() {
+        let refused = |pod: &str| Request { failure: Some(format!("pods {pod:?} is forbidden")), ..request() };
+        let first = conditions(&[], -1, &refused("web-a"));
+        let known: Vec<Condition> = vec![serde_json::from_value(first[0].clone()).unwrap()];
+        assert_eq!(conditions(&known, -1, &refused("web-b")), first);
     }
 
     #[test]
