@@ -165,7 +165,7 @@ fn carry_out(decisions: Vec<Decision>, context: &Context, ambient: &Ambient, don
     }
     for bundle in bundles {
         let (context, done, clock) = (context.clone(), done.clone(), ambient.clock.clone());
-        ambient.tasks.spawn("bindings", async move {
+        ambient.tasks.spawn_until_stopped("bindings", async move {
             let now = Time::from_millis(clock.wall().0);
             let outcomes = bundle.into_iter().map(|decision| actions::carry_out(decision, &context, now));
             for outcome in futures::future::join_all(outcomes).await {
