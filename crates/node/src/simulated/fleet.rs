@@ -52,9 +52,8 @@ impl Group {
     pub fn parse(line: &str) -> Result<Self, String> {
         let mut parts = line.split(',');
         let count = parts.next().unwrap_or_default();
-        let mut group = Group::default();
-        group.count =
-            count.parse().ok().filter(|count| *count > 0).ok_or(format!("{count:?} is no number of nodes"))?;
+        let count = count.parse().ok().filter(|count| *count > 0).ok_or(format!("{count:?} is no number of nodes"))?;
+        let mut group = Group { count, ..Group::default() };
         for part in parts {
             let (key, value) = part.split_once('=').ok_or(format!("{part:?}: expected KEY=VALUE"))?;
             match key.split_once('.') {
