@@ -45,8 +45,10 @@ impl Inbox {
         }
     }
 
-    fn open(&self) {
+    /// Open until what is returned is dropped: a scheduler that does not lead must not collect what it never reads.
+    fn open(&self) -> Open {
         *self.0.0.lock() = Some(Vec::new());
+        Open(self.clone())
     }
 
     fn take(&self) -> Vec<News> {
@@ -55,6 +57,14 @@ impl Inbox {
 
     async fn filled(&self) {
         self.0.1.notified().await;
+    }
+}
+
+struct Open(Inbox);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        *self.0.0.0.lock() = None;
     }
 }
 
@@ -101,7 +111,7 @@ fn helped_by<K: kinds::Kind>(controller: Controller, inbox: &Inbox, plugins: &'s
 }
 
 async fn run(inbox: Inbox, profiles: Vec<Profile>, context: Context, ambient: Ambient) {
-    inbox.open();
+    let _open = inbox.open();
     let mut scheduler = Scheduler::new(context.caches.clone(), &profiles);
     for node in context.caches.of::<Node>().all() {
         scheduler.node_changed(&Change::new(node));
