@@ -225,6 +225,8 @@ impl Scheduler {
         self.queue.remove(&key);
         self.assumed.insert(key);
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
+        // Others may have waited for such a pod to be somewhere.
+        self.moved.push(ranking.shape.clone());
         Decision::Bind { pod, node, volumes }
     }
 

@@ -82,13 +82,13 @@ fn wish(number: usize, wish: &Wish) -> Value {
     made
 }
 
-/// Where each pod went.
-fn placed(fixture: &mut Fixture) -> BTreeMap<usize, usize> {
-    let mut homes = BTreeMap::new();
+/// Where pods went, in the order in which that was decided.
+fn placed(fixture: &mut Fixture) -> Vec<(usize, usize)> {
+    let mut homes = Vec::new();
     let number = |name: &str| name[1..].parse::<usize>().unwrap();
     while let Some(decision) = fixture.next() {
         if let Decision::Bind { pod, node, .. } = decision {
-            homes.insert(number(&pod.metadata.name), number(&node));
+            homes.push((number(&pod.metadata.name), number(&node)));
         }
     }
     homes
@@ -122,7 +122,7 @@ fn fits(at: usize, node: usize, wishes: &[Wish], machines: &[Machine], homes: &B
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     /// A pod that has been given a node fits there when it comes; and whoever waits fits nowhere.
     #[test]

@@ -66,6 +66,16 @@ fn whoever_waits_for_others_is_helped_by_them_alone() {
 }
 
 #[test]
+fn whoever_waits_for_others_is_helped_when_these_are_placed() {
+    let term = json!({ "labelSelector": { "matchLabels": { "app": "db" } }, "topologyKey": "kubernetes.io/hostname" });
+    let affinity = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
+    let mut fixture = Fixture::new(&[node("n", &json!({}))]);
+    assert!(fixture.place(&pod("p", &json!({ "spec": { "affinity": affinity } }))).starts_with("0/1"));
+    fixture.pod(&pod("db", &json!({ "metadata": { "labels": { "app": "db" } } })));
+    assert_eq!(fixture.decisions(), ["db on n", "p on n"]);
+}
+
+#[test]
 fn a_pod_that_was_not_bound_backs_off_and_gives_its_room_back() {
     let mut caches = super::caches();
     let p = asking("p", "1");
