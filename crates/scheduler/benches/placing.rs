@@ -3,12 +3,9 @@
 //! 5,000 nodes in ten zones, each with room for 110 pods; pods of one shape or of many, plain, spread and apart.
 
 use ambient::Clock;
-use kinds::{
-    CSINode, Namespace, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
-    ReplicationController, Service, StatefulSet, StorageClass,
-};
+use kinds::{Namespace, Node, Object, Pod, ReplicaSet};
 use object::{Value, json};
-use runtime::{Caches, Change};
+use runtime::Change;
 use scheduler::{DEFAULT, Decision, Profile, Scheduler};
 use std::sync::Arc;
 
@@ -57,16 +54,7 @@ fn run(what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
 }
 
 fn cluster(sets: usize) -> Scheduler {
-    let mut caches = Caches::default()
-        .with::<CSINode>()
-        .with::<PersistentVolume>()
-        .with::<PersistentVolumeClaim>()
-        .with::<Pod>()
-        .with::<PodDisruptionBudget>()
-        .with::<ReplicationController>()
-        .with::<Service>()
-        .with::<StatefulSet>()
-        .with::<StorageClass>();
+    let mut caches = scheduler::caches();
     for number in 0..sets {
         let name = format!("set-{number}");
         caches.put::<ReplicaSet>(Object::of(&json!({

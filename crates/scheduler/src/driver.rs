@@ -9,10 +9,10 @@ use crate::verdict::Plugin;
 use ambient::Ambient;
 use kinds::{
     CSINode, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
-    ReplicationController, ResourceClaim, Service, StatefulSet, StorageClass, Time,
+    ReplicationController, Service, StatefulSet, StorageClass, Time,
 };
 use parking_lot::Mutex;
-use runtime::{Change, Context, Controller};
+use runtime::{Caches, Change, Context, Controller};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 
@@ -95,8 +95,22 @@ pub fn controller(profiles: Vec<Profile>) -> Controller {
     let controller = helped_by::<PersistentVolume>(controller, &inbox, VOLUMES);
     let controller = helped_by::<StorageClass>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSINode>(controller, &inbox, VOLUMES);
-    let controller = helped_by::<ResourceClaim>(controller, &inbox, &[Plugin::DynamicResources]);
     controller.source(move |context, _, ambient| run(inbox.clone(), profiles.clone(), context, ambient))
+}
+
+/// Empty caches of everything that is looked up: for whoever decides without the API.
+pub fn caches() -> Caches {
+    Caches::default()
+        .with::<CSINode>()
+        .with::<PersistentVolume>()
+        .with::<PersistentVolumeClaim>()
+        .with::<Pod>()
+        .with::<PodDisruptionBudget>()
+        .with::<ReplicaSet>()
+        .with::<ReplicationController>()
+        .with::<Service>()
+        .with::<StatefulSet>()
+        .with::<StorageClass>()
 }
 
 const VOLUMES: &[Plugin] =

@@ -28,7 +28,7 @@ mod verdict;
 mod volumes;
 
 pub use actions::Outcome;
-pub use driver::controller;
+pub use driver::{caches, controller};
 pub use preemption::Room;
 pub use profile::{DEFAULT, Packing, Profile, Weights};
 pub use scheduler::{Decision, Scheduler};

@@ -34,9 +34,8 @@ pub(crate) struct Needs {
     pub spread: Vec<Spread>,
     pub ports: Vec<HostPort>,
     pub images: Vec<String>,
-    /// The names of its claims of volumes and devices: what these are is looked up when it is placed.
+    /// The names of its claims of volumes: what these are is looked up when it is placed.
     pub claims: Vec<String>,
-    pub device_claims: Vec<String>,
     /// Disks that are named in the pod itself, and whether they are only read: not every two pods can share them.
     pub disks: Vec<(String, bool)>,
 }
@@ -118,7 +117,6 @@ impl Needs {
                 .collect(),
             images: containers().map(|container| normalized(&container.image)).collect(),
             claims: pod.claims().collect(),
-            device_claims: pod.resource_claim_names().map(str::to_owned).collect(),
             disks: disks(pod),
         }
     }

@@ -17,7 +17,6 @@ pub enum Plugin {
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
-    DynamicResources,
 }
 
 /// A node that does not do.

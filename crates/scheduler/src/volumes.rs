@@ -61,9 +61,9 @@ impl Volumes {
     /// Looks up the claims of a pod. An error is what stands in the way on every node.
     pub(crate) fn of(needs: &Needs, cluster: &Cluster) -> Result<Self, String> {
         let mut volumes = Volumes::default();
-        let (claims, classes) = (&cluster.caches, &cluster.caches);
+        let caches = &cluster.caches;
         for name in &needs.claims {
-            let claim = claims.of::<PersistentVolumeClaim>().named(&needs.namespace, name);
+            let claim = caches.of::<PersistentVolumeClaim>().named(&needs.namespace, name);
             let claim = claim.ok_or_else(|| format!("persistentvolumeclaim \"{name}\" not found"))?;
             if claim.metadata.is_being_deleted() {
                 return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
@@ -76,13 +76,13 @@ impl Volumes {
                 ));
             }
             if !volume.is_empty() && claim.metadata.annotations.contains_key(BIND_COMPLETED) {
-                match cluster.caches.of::<PersistentVolume>().get(&Key::cluster(volume)) {
+                match caches.of::<PersistentVolume>().get(&Key::cluster(volume)) {
                     Some(volume) => volumes.bound.push(volume),
                     None => volumes.lost = true,
                 }
                 continue;
             }
-            let class = classes.of::<StorageClass>().get(&Key::cluster(claim.class()));
+            let class = caches.of::<StorageClass>().get(&Key::cluster(claim.class()));
             match class.filter(|class| class.waits_for_consumer() && volume.is_empty()) {
                 Some(class) => volumes.waiting.push(Waiting { claim, class }),
                 None => return Err("pod has unbound immediate PersistentVolumeClaims".to_owned()),

@@ -7,11 +7,9 @@ mod properties;
 mod queue;
 mod volumes;
 
+pub(crate) use crate::driver::caches;
 use crate::{DEFAULT, Decision, Outcome, Profile, Scheduler};
-use kinds::{
-    CSINode, Kind, Namespace, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget,
-    ReplicaSet, ReplicationController, Service, StatefulSet, StorageClass,
-};
+use kinds::{Kind, Namespace, Node, Object};
 use object::{Value, json};
 use runtime::{Caches, Change};
 use std::sync::Arc;
@@ -21,21 +19,6 @@ use tokio::time::Instant;
 pub(crate) struct Fixture {
     pub scheduler: Scheduler,
     pub now: Instant,
-}
-
-/// With everything declared that the scheduler looks up.
-pub(crate) fn caches() -> Caches {
-    Caches::default()
-        .with::<CSINode>()
-        .with::<PersistentVolume>()
-        .with::<PersistentVolumeClaim>()
-        .with::<Pod>()
-        .with::<PodDisruptionBudget>()
-        .with::<ReplicaSet>()
-        .with::<ReplicationController>()
-        .with::<Service>()
-        .with::<StatefulSet>()
-        .with::<StorageClass>()
 }
 
 /// Merges `more` into an object.
