@@ -33,13 +33,16 @@ pub struct Group {
 const CAPACITY: [(&str, &str); 4] = [("cpu", "32"), ("memory", "256Gi"), ("pods", "110"), ("ephemeral-storage", "1Ti")];
 const NAME: &str = "node";
 
+fn usual() -> impl Iterator<Item = (String, Quantity)> {
+    CAPACITY.iter().map(|(name, amount)| ((*name).to_owned(), amount.parse().expect("it is a quantity")))
+}
+
 impl Default for Group {
     fn default() -> Self {
-        let quantity = |text: &str| text.parse::<Quantity>().expect("it is a quantity");
         Group {
             count: 1,
             name: NAME.to_owned(),
-            capacity: CAPACITY.iter().map(|(name, amount)| ((*name).to_owned(), quantity(amount))).collect(),
+            capacity: usual().collect(),
             labels: BTreeMap::new(),
             taints: BTreeMap::new(),
             zones: 0,
@@ -113,8 +116,13 @@ impl Fleet {
         Fleet { groups: group.into_iter().collect() }
     }
 
-    /// Machines of several groups, which must have different names.
-    pub fn new(groups: Vec<Group>) -> Result<Self, String> {
+    /// Machines of several groups, which must have different names. What a group does not say is as usual.
+    pub fn new(mut groups: Vec<Group>) -> Result<Self, String> {
+        for group in &mut groups {
+            for (name, amount) in usual() {
+                group.capacity.entry(name).or_insert(amount);
+            }
+        }
         for (at, group) in groups.iter().enumerate() {
             group.check()?;
             if groups[..at].iter().any(|other| other.name == group.name) {
@@ -183,6 +191,15 @@ mod tests {
         assert!(Group::parse("1,cpu=lots").unwrap_err().starts_with("\"cpu=lots\": "));
         let twice = Fleet::new(vec![Group::default(), Group::default()]);
         assert_eq!(twice.unwrap_err(), "two groups of nodes are called \"node\": give one another name");
+    }
+
+    #[test]
+    fn what_a_file_does_not_say_of_a_machine_is_as_usual() {
+        let read: Vec<Group> =
+            serde_json::from_value(object::json!([{ "count": 2, "capacity": { "cpu": 64 } }])).unwrap();
+        let fleet = Fleet::new(read).unwrap();
+        let capacity = &fleet.member("node-1").unwrap().group.capacity;
+        assert_eq!((capacity["cpu"], capacity["memory"]), ("64".parse().unwrap(), "256Gi".parse().unwrap()));
     }
 
     #[test]
