@@ -41,9 +41,9 @@ check: ## Formatting, lints, the rules of the repository, dependencies
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "cargo-deny is not installed: advisories and sources unchecked; tidy has checked the licences"; fi
 
-bench: ## Run the benchmarks
+bench: ## Run the benchmarks; the reports, with plots, are in target/bench
 	@scripts/setup test
-	cargo bench --workspace
+	cargo bench --workspace --bench '*' --no-fail-fast
 
 torture: ## Kill and recover the store, CYCLES=2000 times
 	@scripts/setup build

@@ -74,7 +74,6 @@ const ALL: &[fn() -> Controller] = &[
     job::controller,
     legacy_token_cleaner::controller,
     namespace::controller,
-    node_lifecycle::controller,
     persistent_volume::controller,
     persistent_volume_expander::controller,
     pod_gc::controller,
@@ -98,6 +97,7 @@ const ALL: &[fn() -> Controller] = &[
 const CONFIGURED: &[fn(&Settings) -> Controller] = &[
     certificates::controller,
     node_ipam::controller,
+    node_lifecycle::controller,
     root_ca::controller,
     service_account_token::controller,
     service_load_balancer::controller,

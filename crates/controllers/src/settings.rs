@@ -14,6 +14,8 @@ pub struct Settings {
     pub cluster_cidr: Cidr,
     /// Whoever has the key of the authority; without, nobody signs.
     pub signer: Option<Arc<dyn Signer>>,
+    /// From how many nodes a second pods are driven off, in each zone that is well.
+    pub node_eviction_rate: f64,
 }
 
 /// Signs certificates in the name of the cluster's authority.
@@ -35,9 +37,20 @@ pub struct Asked {
     pub uris: usize,
 }
 
+impl Settings {
+    /// As upstream has it: one node in ten seconds.
+    pub const NODE_EVICTION_RATE: f64 = 0.1;
+}
+
 impl Default for Settings {
     fn default() -> Self {
-        Settings { authority: "".into(), address: Ipv4Addr::LOCALHOST.into(), cluster_cidr: Cidr::PODS, signer: None }
+        Settings {
+            authority: "".into(),
+            address: Ipv4Addr::LOCALHOST.into(),
+            cluster_cidr: Cidr::PODS,
+            signer: None,
+            node_eviction_rate: Settings::NODE_EVICTION_RATE,
+        }
     }
 }
 

@@ -45,6 +45,11 @@ impl Target {
         Target { id, key, uid: meta.uid.clone(), version: meta.resource_version.clone() }
     }
 
+    /// Whichever object has the name, in whatever version.
+    pub fn named(id: Id, key: Key) -> Self {
+        Target { id, key, uid: String::new(), version: String::new() }
+    }
+
     fn path(&self, subresource: &str) -> String {
         let path = self.id.path(&self.key.namespace, &self.key.name);
         if subresource.is_empty() { path } else { format!("{path}/{subresource}") }

@@ -126,7 +126,7 @@ impl Writer {
         let namespace = event_namespace(record);
         if record.count > 1 {
             let key = Key::new(namespace, record.name.as_str());
-            let target = Target { id: Event::ID, key, uid: String::new(), version: String::new() };
+            let target = Target::named(Event::ID, key);
             let patch = json!({
                 "count": record.count, "lastTimestamp": seconds(record.last), "message": record.note.message,
             });

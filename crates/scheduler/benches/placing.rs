@@ -3,10 +3,12 @@
 //! 5,000 nodes in ten zones, each with room for 110 pods; pods of one shape or of many, plain, spread and apart.
 
 use ambient::Clock;
+use figures::Report;
 use kinds::{Namespace, Node, Object, Pod, ReplicaSet};
 use object::{Value, json};
 use runtime::Change;
 use scheduler::{DEFAULT, Decision, Profile, Scheduler};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 const NODES: usize = 5_000;
@@ -15,7 +17,9 @@ const ZONES: usize = 10;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {
+fn main() -> ExitCode {
+    let mut report = Report::from_arguments("placing");
+    let mut run = |what, pods, bound, sets, spec: &Value| place(&mut report, what, pods, bound, sets, spec);
     run("plain pods of one set", 10_000, 10_000.0, 1, &json!({}));
     run("plain pods of 100 sets, mixed", 10_000, 10_000.0, 100, &json!({}));
     let constraint = |topology: &str| {
@@ -33,10 +37,10 @@ fn main() {
         [{ "weight": 10, "podAffinityTerm": { "topologyKey": "topology.kubernetes.io/zone",
             "labelSelector": { "matchLabels": { "app": "set-0" } } } }] });
     run("rather near each other, by zone", 10_000, 2_000.0, 1, &json!({ "affinity": { "podAffinity": preferred } }));
+    report.finish()
 }
 
-#[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
-fn run(what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
+fn place(report: &mut Report, what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
     let mut scheduler = cluster(sets);
     let pods: Vec<_> = (0..pods).map(|number| pod(number, sets, spec)).collect();
     let started = Clock::system().monotonic();
@@ -49,8 +53,7 @@ fn run(what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
         }
     }
     let rate = f64::from(placed) / started.elapsed().as_secs_f64();
-    let verdict = if rate >= bound { "reached" } else { "MISSED" };
-    println!("{what:<40} {placed:>6} pods {rate:>10.0} /s   bound {bound:>7.0}  {verdict}");
+    report.at_least(what, rate, "pods/s", bound);
 }
 
 fn cluster(sets: usize) -> Scheduler {

@@ -4,10 +4,12 @@
 //! figure stands beside its bound, as the others' do.
 
 use ambient::{Ambient, Clock};
+use figures::{Process, Report};
 use kinds::{ConfigMap, Kind, Namespace, Pod, ReplicaSet, Secret, Service, ServiceAccount};
 use object::{Value, json};
 use runtime::{Client, DeleteOptions, Event, ListOptions, Propagation, Target};
 use setpoint::{Cluster, Options, StoreChoice, in_process};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const OWNED: usize = 10_000;
@@ -22,27 +24,22 @@ const AT_ONCE: usize = 64;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {
+fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be made");
-    runtime.block_on(run());
+    runtime.block_on(run())
 }
 
-async fn run() {
+async fn run() -> ExitCode {
+    let mut report = Report::from_arguments("loops");
     let dir = tempfile::tempdir().expect("a temporary directory can be made");
     let options = Options::new(dir.path().to_owned(), StoreChoice::Sqlite);
     let cluster = Cluster::start(&options, Ambient::real(), |_| {}).await.expect("a cluster starts");
     let admin = in_process::client(&cluster.api, apiserver::user("admin", &["system:masters"]), "bench");
-    cascade(&admin).await;
-    namespace(&admin).await;
-    at_rest(&cluster, &admin).await;
+    cascade(&mut report, &admin).await;
+    namespace(&mut report, &admin).await;
+    at_rest(&mut report, &cluster, &admin).await;
     cluster.stop().await;
-}
-
-#[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
-fn show(what: &str, value: f64, unit: &str, bound: f64, more_is_better: bool) {
-    let reached = if more_is_better { value >= bound } else { value <= bound };
-    let verdict = if reached { "reached" } else { "MISSED" };
-    println!("{what:<60} {value:>10.2} {unit:<8} bound {bound:>8.2}  {verdict}");
+    report.finish()
 }
 
 async fn create_all(admin: &Client, objects: Vec<(kinds::Id, Value)>) {
@@ -70,7 +67,7 @@ async fn until<K: Kind>(admin: &Client, namespace: &str, options: &ListOptions, 
     }
 }
 
-async fn cascade(admin: &Client) {
+async fn cascade(report: &mut Report, admin: &Client) {
     let owner = json!({ "metadata": { "name": "owner", "namespace": "default" } });
     let raw = admin.create(&ConfigMap::ID, &owner).await.expect("an owner can be created");
     let owner = kinds::Object::<ConfigMap>::read(raw).expect("it can be read");
@@ -88,10 +85,10 @@ async fn cascade(admin: &Client) {
     admin.delete(&Target::of(&owner), &options).await.expect("the owner can be deleted");
     let selected = ListOptions { label_selector: "owned".to_owned(), ..ListOptions::default() };
     until::<ConfigMap>(admin, "default", &selected, 0).await;
-    show("10,000 owned objects deleted in cascade", started.elapsed().as_secs_f64(), "s", 2.0, false);
+    report.at_most("10,000 owned objects deleted in cascade", started.elapsed().as_secs_f64(), "s", 2.0);
 }
 
-async fn namespace(admin: &Client) {
+async fn namespace(report: &mut Report, admin: &Client) {
     let made = json!({ "metadata": { "name": "mixed" } });
     let raw = admin.create(&Namespace::ID, &made).await.expect("a namespace can be created");
     let namespace = kinds::Object::<Namespace>::read(raw).expect("it can be read");
@@ -109,11 +106,10 @@ async fn namespace(admin: &Client) {
     admin.delete(&Target::of(&namespace), &DeleteOptions::default()).await.expect("a namespace can be deleted");
     let it = ListOptions { field_selector: "metadata.name=mixed".to_owned(), ..ListOptions::default() };
     until::<Namespace>(admin, "", &it, 0).await;
-    show("a namespace of 5,000 mixed objects gone", started.elapsed().as_secs_f64(), "s", 2.0, false);
+    report.at_most("a namespace of 5,000 mixed objects gone", started.elapsed().as_secs_f64(), "s", 2.0);
 }
 
-#[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
-async fn at_rest(cluster: &Cluster, admin: &Client) {
+async fn at_rest(report: &mut Report, cluster: &Cluster, admin: &Client) {
     const SETS: usize = 50;
     for number in 0..SETS {
         let name = format!("set-{number}");
@@ -131,27 +127,20 @@ async fn at_rest(cluster: &Cluster, admin: &Client) {
     }
     let started = Clock::system().monotonic();
     until::<Pod>(admin, "default", &ListOptions::default(), PODS).await;
-    println!("{PODS} pods made by their sets in {:.1} s", started.elapsed().as_secs_f64());
+    report.tell("50,000 pods made by their sets", started.elapsed().as_secs_f64(), "s");
     // The last reports are written meanwhile.
     pass(SETTLING).await;
+    let process = Process::this();
     let manager = &cluster.control_plane.manager;
-    let cpu = cpu_seconds();
+    let cpu = process.cpu_seconds();
     pass(REST).await;
-    let share = (cpu_seconds() - cpu) / REST.as_secs_f64() * 100.0;
-    show("50,000 pods at rest: CPU of the whole process", share, "% core", 1.0, false);
+    let share = (process.cpu_seconds() - cpu) / REST.as_secs_f64() * 100.0;
+    report.at_most("50,000 pods at rest: CPU of the whole process", share, "% core", 1.0);
     let (asked, read) = (manager.api_reads() as f64, manager.cache_reads() as f64);
-    show("reads from cache of all reads by loops", read / (read + asked) * 100.0, "%", 99.0, true);
+    report.at_least("reads from cache of all reads by loops", read / (read + asked) * 100.0, "%", 99.0);
 }
 
 /// Lets time pass.
 async fn pass(time: Duration) {
     let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
-}
-
-/// What this process has used, in user and system mode.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
 }

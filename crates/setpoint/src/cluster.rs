@@ -41,6 +41,8 @@ pub struct Options {
     /// Where to append a line for every request, as far as the policy wants.
     pub audit_log: Option<PathBuf>,
     pub audit_policy: Option<PathBuf>,
+    /// From how many nodes a second that are lost pods are driven off, in each zone.
+    pub node_eviction_rate: f64,
 }
 
 impl Options {
@@ -55,6 +57,7 @@ impl Options {
             token_file: None,
             audit_log: None,
             audit_policy: None,
+            node_eviction_rate: Settings::NODE_EVICTION_RATE,
         }
     }
 }
@@ -135,6 +138,7 @@ impl Cluster {
             address: advertised.ip(),
             cluster_cidr: if nodes.len() < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
             signer: Some(Arc::new(Certifier(authority.clone()))),
+            node_eviction_rate: options.node_eviction_rate,
         };
         let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));

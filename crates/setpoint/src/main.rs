@@ -3,7 +3,7 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Fleet, Group, Options, StoreChoice};
+use setpoint::{Cluster, Fleet, Group, Options, Settings, StoreChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,6 +61,13 @@ struct Serve {
     /// An audit.k8s.io/v1 policy that says how much is written of which request; by default who did what, of all.
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    /// From how many nodes a second pods are driven off when nodes are lost, in each zone.
+    #[arg(long, value_name = "RATE", default_value_t = Settings::NODE_EVICTION_RATE, value_parser = parse_rate)]
+    node_eviction_rate: f64,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite()).ok_or("expected a number above 0".to_owned())
 }
 
 fn parse_store(text: &str) -> Result<StoreChoice, String> {
@@ -130,6 +137,7 @@ async fn run(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
         token_file: serve.token_file,
         audit_log: serve.audit_log,
         audit_policy: serve.audit_policy,
+        node_eviction_rate: serve.node_eviction_rate,
     };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();

@@ -7,7 +7,9 @@
 
 use ambient::{Ambient, Clock};
 use bytes::Bytes;
+use figures::{Process, Report, percentile};
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Memory, Range, Retention, Revision, Sqlite, SqliteOptions, Store, Txn, WatchRequest};
@@ -15,38 +17,7 @@ use store::{Memory, Range, Retention, Revision, Sqlite, SqliteOptions, Store, Tx
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A figure and what it has to be.
-struct Row {
-    name: &'static str,
-    figure: f64,
-    unit: &'static str,
-    bound: Bound,
-}
-
-enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Row {
-    fn holds(&self) -> bool {
-        match self.bound {
-            Bound::AtLeast(bound) => self.figure >= bound,
-            Bound::AtMost(bound) => self.figure <= bound,
-        }
-    }
-
-    fn print(&self) {
-        let (word, bound) = match self.bound {
-            Bound::AtLeast(bound) => ("at least", bound),
-            Bound::AtMost(bound) => ("at most", bound),
-        };
-        let verdict = if self.holds() { "ok" } else { "MISSED" };
-        println!("{:<58} {:>13.2} {:<9} {word} {bound:<11} {verdict}", self.name, self.figure, self.unit);
-    }
-}
-
-type Scenario = fn(&tokio::runtime::Runtime) -> Vec<Row>;
+type Scenario = fn(&tokio::runtime::Runtime, &mut Report);
 
 const ALL: &[(&str, Scenario)] = &[
     ("writers", writers),
@@ -57,17 +28,15 @@ const ALL: &[(&str, Scenario)] = &[
     ("churn", churn),
 ];
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let chosen = ALL.iter().filter(|(name, _)| words.is_empty() || words.iter().any(|word| name.contains(word)));
-    let mut missed = 0;
-    for (_, scenario) in chosen {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let rows = scenario(&runtime);
-        rows.iter().for_each(Row::print);
-        missed += rows.iter().filter(|row| !row.holds()).count();
+fn main() -> ExitCode {
+    let mut report = Report::from_arguments("store");
+    for (name, scenario) in ALL {
+        if report.wants(name) {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            scenario(&runtime, &mut report);
+        }
     }
-    assert_eq!(missed, 0, "{missed} figures missed their bound");
+    report.finish()
 }
 
 async fn open(dir: &Path, retention: Retention) -> Arc<Sqlite> {
@@ -87,11 +56,7 @@ fn value(size: usize, seed: u64) -> Bytes {
     Bytes::from(bytes)
 }
 
-fn percentile(sorted: &[Duration], fraction: f64) -> f64 {
-    sorted[((sorted.len() - 1) as f64 * fraction) as usize].as_secs_f64() * 1e3
-}
-
-/// `count` puts by each of `writers`; the latencies, sorted, and the whole time.
+/// `count` puts by each of `writers`; the latencies, and the whole time.
 async fn put_from(store: Arc<dyn Store>, writers: usize, count: usize) -> (Vec<Duration>, Duration) {
     let clock = Clock::system();
     let start = clock.monotonic();
@@ -109,44 +74,34 @@ async fn put_from(store: Arc<dyn Store>, writers: usize, count: usize) -> (Vec<D
             latencies
         });
     }
-    let mut latencies: Vec<Duration> = tasks.join_all().await.into_iter().flatten().collect();
-    let whole = start.elapsed();
-    latencies.sort_unstable();
-    (latencies, whole)
+    let latencies = tasks.join_all().await.into_iter().flatten().collect();
+    (latencies, start.elapsed())
 }
 
-fn writers(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn writers(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     let dir = directory();
-    let (latencies, whole) = runtime.block_on(async {
+    let (mut latencies, whole) = runtime.block_on(async {
         let store = open(dir.path(), Retention::default()).await;
         let measured = put_from(store.clone(), 32, 10_000).await;
         store.close().await;
         measured
     });
     let rate = latencies.len() as f64 / whole.as_secs_f64();
-    let row = |name, figure, unit, bound| Row { name, figure, unit, bound };
-    vec![
-        row("32 writers of 1 KiB, each put synced", rate, "puts/s", Bound::AtLeast(30_000.0)),
-        row("32 writers of 1 KiB, p50", percentile(&latencies, 0.5), "ms", Bound::AtMost(8.0)),
-        row("32 writers of 1 KiB, p99", percentile(&latencies, 0.99), "ms", Bound::AtMost(8.0)),
-        row("32 writers of 1 KiB, p99.9", percentile(&latencies, 0.999), "ms", Bound::AtMost(50.0)),
-    ]
+    report.at_least("32 writers of 1 KiB, each put synced", rate, "puts/s", 30_000.0);
+    report.at_most("32 writers of 1 KiB, p50", percentile(&mut latencies, 50.0), "ms", 8.0);
+    report.at_most("32 writers of 1 KiB, p99", percentile(&mut latencies, 99.0), "ms", 8.0);
+    report.at_most("32 writers of 1 KiB, p99.9", percentile(&mut latencies, 99.9), "ms", 50.0);
 }
 
-fn lone_writer(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn lone_writer(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     let dir = directory();
-    let (latencies, _) = runtime.block_on(async {
+    let (mut latencies, _) = runtime.block_on(async {
         let store = open(dir.path(), Retention::default()).await;
         let measured = put_from(store.clone(), 1, 5_000).await;
         store.close().await;
         measured
     });
-    vec![Row {
-        name: "one writer of 1 KiB, p50",
-        figure: percentile(&latencies, 0.5),
-        unit: "ms",
-        bound: Bound::AtMost(0.5),
-    }]
+    report.at_most("one writer of 1 KiB, p50", percentile(&mut latencies, 50.0), "ms", 0.5);
 }
 
 async fn fill(store: &Arc<Sqlite>, keys: usize) {
@@ -162,7 +117,7 @@ async fn fill(store: &Arc<Sqlite>, keys: usize) {
     tasks.join_all().await;
 }
 
-fn reopen(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn reopen(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     let dir = directory();
     let elapsed = runtime.block_on(async {
         let store = open(dir.path(), Retention::default()).await;
@@ -176,15 +131,10 @@ fn reopen(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         store.close().await;
         elapsed
     });
-    vec![Row {
-        name: "reopen 100,000 keys of 1 KiB",
-        figure: elapsed.as_secs_f64(),
-        unit: "s",
-        bound: Bound::AtMost(1.0),
-    }]
+    report.at_most("reopen 100,000 keys of 1 KiB", elapsed.as_secs_f64(), "s", 1.0);
 }
 
-fn watchers(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn watchers(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     const WATCHERS: usize = 1000;
     const PUTS: usize = 1000;
     let rate = |store: Arc<dyn Store>| async move {
@@ -209,18 +159,12 @@ fn watchers(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         let sqlite = rate(open(dir.path(), Retention::default()).await).await;
         (memory, sqlite)
     });
-    let row = |name, figure| Row { name, figure, unit: "events/s", bound: Bound::AtLeast(1_000_000.0) };
-    vec![row("1,000 watchers of 1,000 puts, memory", memory), row("1,000 watchers of 1,000 puts, SQLite", sqlite)]
-}
-
-fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() * 1024.0
+    report.at_least("1,000 watchers of 1,000 puts, memory", memory, "events/s", 1_000_000.0);
+    report.at_least("1,000 watchers of 1,000 puts, SQLite", sqlite, "events/s", 1_000_000.0);
 }
 
 /// Measured in a process of its own, so that what other rows left behind does not count.
-fn memory(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn memory(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     const CHILD: &str = "STORE_BENCH_MEMORY_DIR";
     if let Ok(dir) = std::env::var(CHILD) {
         runtime.block_on(async {
@@ -233,7 +177,7 @@ fn memory(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
             assert_eq!(listed.items.len(), 100_000);
             drop(listed);
             let status = store.status().await.unwrap();
-            println!("{} {}", resident_bytes(), status.live_bytes);
+            println!("{} {}", Process::this().resident_mib() * f64::from(1 << 20), status.live_bytes);
             store.close().await;
         });
         std::process::exit(0);
@@ -246,14 +190,11 @@ fn memory(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         let mut numbers = printed.split_whitespace().map(|number| number.parse::<f64>().unwrap());
         (numbers.next().unwrap() - f64::from(20 << 20)) / numbers.next().unwrap()
     };
-    let row = |name, figure| Row { name, figure, unit: "x live", bound: Bound::AtMost(1.4) };
-    vec![
-        row("resident less 20 MiB, 100,000 keys just written", run()),
-        row("resident less 20 MiB, 100,000 keys reopened", run()),
-    ]
+    report.at_most("resident less 20 MiB, 100,000 keys just written", run(), "x live", 1.4);
+    report.at_most("resident less 20 MiB, 100,000 keys reopened", run(), "x live", 1.4);
 }
 
-fn churn(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
+fn churn(runtime: &tokio::runtime::Runtime, report: &mut Report) {
     const KEYS: usize = 1000;
     const WRITERS: usize = 64;
     const PUTS: usize = 1_000_000;
@@ -281,18 +222,6 @@ fn churn(runtime: &tokio::runtime::Runtime) -> Vec<Row> {
         let bound = retention.bytes + status.live_bytes + (32 << 20);
         (status.disk_bytes as f64 / bound as f64, rate)
     });
-    vec![
-        Row {
-            name: "1,000,000 overwrites of 1,000 keys: files",
-            figure: disk,
-            unit: "x bound",
-            bound: Bound::AtMost(1.0),
-        },
-        Row {
-            name: "1,000,000 overwrites of 1,000 keys: rate",
-            figure: rate,
-            unit: "puts/s",
-            bound: Bound::AtLeast(30_000.0),
-        },
-    ]
+    report.at_most("1,000,000 overwrites of 1,000 keys: files", disk, "x bound", 1.0);
+    report.at_least("1,000,000 overwrites of 1,000 keys: rate", rate, "puts/s", 30_000.0);
 }

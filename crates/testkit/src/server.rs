@@ -44,7 +44,8 @@ impl Server {
         Self::start_with(program, &[], nodes(count)).await
     }
 
-    async fn start_with(program: &str, arguments: &[&str], nodes: String) -> Self {
+    /// With nodes as `--nodes` wants them.
+    pub async fn start_with(program: &str, arguments: &[&str], nodes: String) -> Self {
         let dir = tempfile::Builder::new().prefix("setpoint-").tempdir().expect("a temporary directory can be made");
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let mut server = Server { program: program.into(), arguments, nodes, process: None, dir };
@@ -65,6 +66,10 @@ impl Server {
         let mut server = Server { program, arguments, nodes, process: None, dir };
         server.restart().await;
         server
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
     }
 
     /// For tests that need no disk.

@@ -44,7 +44,7 @@ async fn node(world: &World, name: &str) -> (String, Vec<String>) {
 }
 
 async fn set_state(world: &World, name: &str, state: Value) {
-    let target = Target { id: Node::ID, key: Key::cluster(name), uid: String::new(), version: String::new() };
+    let target = Target::named(Node::ID, Key::cluster(name));
     let patch = json!({ "metadata": { "annotations": { STATE: state } } });
     world.admin.patch(&target, "", PatchType::Merge, &patch).await.unwrap();
 }

@@ -8,6 +8,7 @@ mod health;
 mod taints;
 mod zones;
 
+use crate::Settings;
 use health::{Health, Verdict};
 use kinds::{Key, Lease, Node, Object, Pod, Time};
 use object::{Value, View, json};
@@ -26,8 +27,8 @@ const SOON: Duration = Duration::from_millis(100);
 const SWEEP: &str = "";
 const LEASES: &str = "kube-node-lease";
 
-pub(crate) fn controller() -> Controller {
-    let monitor = Mutex::new(Monitor::default());
+pub(crate) fn controller(settings: &Settings) -> Controller {
+    let monitor = Mutex::new(Monitor::new(settings.node_eviction_rate));
     Controller::new("node-controller")
         .primary::<Node>()
         .reads::<Lease>()
@@ -40,13 +41,17 @@ pub(crate) fn controller() -> Controller {
 }
 
 /// What is known of nodes that no object says: since when each has been silent, and how fast pods may be driven off.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Monitor {
     healths: BTreeMap<String, Health>,
     zones: Zones,
 }
 
 impl Monitor {
+    fn new(rate: f64) -> Self {
+        Monitor { healths: BTreeMap::new(), zones: Zones::new(rate) }
+    }
+
     fn sweep(&mut self, caches: &Caches, now: Time) -> Plan {
         let (nodes, leases) = (caches.of::<Node>().all(), caches.of::<Lease>());
         let mut plan = Plan::default();
@@ -81,7 +86,7 @@ impl Monitor {
                 mark_pods(&mut plan, caches, node, now);
             }
         }
-        plan.requeue_after(PERIOD);
+        plan.requeue_after(self.zones.next_turn(now).map_or(PERIOD, |turn| turn.clamp(SOON, PERIOD)));
         plan
     }
 

@@ -43,7 +43,7 @@ fn taints_follow_the_conditions() {
 
 #[test]
 fn a_silent_node_becomes_unknown_after_its_grace_and_not_before() {
-    let mut monitor = Monitor::default();
+    let mut monitor = Monitor::new(Settings::NODE_EVICTION_RATE);
     let others = || vec![node("b", "True", &json!([])), node("a", "True", &json!([]))];
     let mut caches = caches(others());
     assert!(monitor.sweep(&caches, START).writes.is_empty());
@@ -61,7 +61,7 @@ fn a_silent_node_becomes_unknown_after_its_grace_and_not_before() {
 
 #[test]
 fn where_everybody_is_silent_nobody_is_driven_off() {
-    let mut monitor = Monitor::default();
+    let mut monitor = Monitor::new(Settings::NODE_EVICTION_RATE);
     let silent = caches(vec![node("a", "Unknown", &json!([])), node("b", "Unknown", &json!([]))]);
     monitor.sweep(&silent, START);
     let plan = monitor.sweep(&silent, after(100));
@@ -71,7 +71,7 @@ fn where_everybody_is_silent_nobody_is_driven_off() {
 
 #[test]
 fn pods_are_driven_off_one_node_after_the_other() {
-    let mut monitor = Monitor::default();
+    let mut monitor = Monitor::new(Settings::NODE_EVICTION_RATE);
     let ready = |name: &str| node(name, "True", &json!([]));
     let dead = |name: &str| node(name, "Unknown", &json!([]));
     let some = caches(vec![dead("a"), dead("b"), ready("c"), ready("d"), ready("e"), ready("f")]);
@@ -79,4 +79,16 @@ fn pods_are_driven_off_one_node_after_the_other() {
     assert_eq!(driven(&monitor.sweep(&some, START)), 1);
     assert_eq!(driven(&monitor.sweep(&some, after(5))), 1, "the first is still to be tainted, the second has to wait");
     assert_eq!(driven(&monitor.sweep(&some, after(10))), 2);
+}
+
+#[test]
+fn turns_that_came_between_two_looks_are_caught_up_with() {
+    let mut monitor = Monitor::new(1.0);
+    let ready = (0..20).map(|number| node(&format!("ready-{number}"), "True", &json!([])));
+    let dead = (0..10).map(|number| node(&format!("dead-{number}"), "Unknown", &json!([])));
+    let some = caches(ready.chain(dead).collect());
+    let driven = |plan: &Plan| plan.writes.iter().filter(|write| !write.is_report()).count();
+    assert_eq!(driven(&monitor.sweep(&some, START)), 1, "nothing is saved up while nobody is lost");
+    assert_eq!(driven(&monitor.sweep(&some, after(5))), 6);
+    assert_eq!(driven(&monitor.sweep(&some, after(9))), 10);
 }

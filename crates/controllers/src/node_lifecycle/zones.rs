@@ -5,9 +5,9 @@ use super::health::Verdict;
 use kinds::{Node, Object, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Nodes a second in a zone that is well, and in one that is not.
-const RATE: f64 = 0.1;
+/// Nodes a second in a zone that is not well.
 const SECONDARY_RATE: f64 = 0.01;
 /// In a zone that is not well and as small as this, nobody is driven off.
 const SMALL: usize = 50;
@@ -18,10 +18,14 @@ const MIN_UNHEALTHY: usize = 3;
 /// A node, and what is to be thought of it.
 pub(super) type Judged = (Arc<Object<Node>>, Verdict);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Zones {
+    /// Nodes a second in a zone that is well.
+    rate: f64,
     /// When the next node of each zone may be tainted.
     turns: BTreeMap<String, Time>,
+    /// Zones with nodes whose turn has not come.
+    waiting: BTreeSet<String>,
     /// Nodes whose turn has come, until they are well again.
     tainted: BTreeSet<String>,
     /// Every zone is dark: it is we who are cut off, and nothing is done to anybody.
@@ -36,6 +40,10 @@ enum State {
 }
 
 impl Zones {
+    pub(super) fn new(rate: f64) -> Self {
+        Zones { rate, turns: BTreeMap::new(), waiting: BTreeSet::new(), tainted: BTreeSet::new(), all_dark: false }
+    }
+
     /// The nodes that may be tainted so that pods leave.
     pub(super) fn allow(&mut self, verdicts: &[Judged], now: Time) -> BTreeSet<String> {
         let mut zones: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
@@ -51,6 +59,7 @@ impl Zones {
             .map(|(node, _)| node.metadata.name.as_str())
             .collect();
         self.tainted.retain(|name| names.contains(name.as_str()));
+        self.waiting.clear();
         if self.all_dark {
             self.tainted.clear();
             return BTreeSet::new();
@@ -58,20 +67,34 @@ impl Zones {
         for (name, nodes) in &zones {
             let rate = match states[name] {
                 // A zone that is all dark while others are not has failed as a whole: its pods are needed elsewhere.
-                State::Well | State::Dark => RATE,
-                State::Partial if nodes.len() > SMALL => SECONDARY_RATE,
+                State::Well | State::Dark => self.rate,
+                State::Partial if nodes.len() > SMALL => SECONDARY_RATE.min(self.rate),
                 State::Partial => continue,
             };
-            let pause = std::time::Duration::from_secs_f64(1.0 / rate);
-            for (node, verdict) in nodes {
-                let turn = self.turns.entry(name.clone()).or_default();
-                if unwell(verdict) && !self.tainted.contains(&node.metadata.name) && *turn <= now {
-                    *turn = now + pause;
-                    self.tainted.insert(node.metadata.name.clone());
+            let pause = Duration::from_secs_f64(1.0 / rate);
+            let turn = self.turns.entry(name.clone()).or_default();
+            // Turns that came since the last look are caught up with; those that nobody needed before are lost.
+            if now.since(*turn) > super::PERIOD {
+                *turn = now;
+            }
+            for (node, _) in nodes.iter().filter(|(_, verdict)| unwell(verdict)) {
+                if self.tainted.contains(&node.metadata.name) {
+                    continue;
                 }
+                if *turn > now {
+                    self.waiting.insert(name.clone());
+                    break;
+                }
+                *turn = *turn + pause;
+                self.tainted.insert(node.metadata.name.clone());
             }
         }
         self.tainted.clone()
+    }
+
+    /// How long until the next node may be tainted that waits for it.
+    pub(super) fn next_turn(&self, now: Time) -> Option<Duration> {
+        self.waiting.iter().filter_map(|zone| self.turns.get(zone)).map(|turn| turn.since(now)).min()
     }
 
     /// Whether it is rather we who are cut off.

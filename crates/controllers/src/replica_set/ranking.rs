@@ -1,7 +1,7 @@
 //! Which pods go first when there are too many: those that would be missed least.
 
 use kinds::{Object, Pod, Time};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,41 +21,26 @@ pub(crate) fn first_to_go<'a>(
         *company.entry(pod.spec.node_name.as_str()).or_insert(0_usize) += 1;
     }
     let company = |pod: &Pod| company.get(pod.spec.node_name.as_str()).copied().unwrap_or(0);
-    let mut ranked: Vec<_> = pods.iter().collect();
-    ranked.sort_by(|a, b| compare(a, b, company(a), company(b), now));
-    ranked.truncate(count);
-    ranked
+    let mut ranked: Vec<_> = pods.iter().map(|pod| (worth(pod, company(pod), now), pod)).collect();
+    ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    ranked.into_iter().take(count).map(|(_, pod)| pod).collect()
 }
 
-/// Less means that it goes earlier.
-fn compare(a: &Pod, b: &Pod, company_a: usize, company_b: usize, now: Time) -> Ordering {
-    let phase = |pod: &Pod| match pod.status.phase.as_str() {
+/// What a pod is worth, the weightiest first; the least goes. Being a key and not a comparison of two, it is a total
+/// order whatever times there are.
+///
+/// Younger ones go first, but ages are told apart only by powers of two, and chance, here the UID, decides between
+/// neighbours: otherwise the pods that came last, often all on one new node, would always go together.
+fn worth(pod: &Pod, company: usize, now: Time) -> impl Ord {
+    let phase = match pod.status.phase.as_str() {
         "Pending" => 0,
         "Unknown" => 1,
         _ => 2,
     };
-    let coarse =
-        |pod: &Pod, company| (!pod.spec.node_name.is_empty(), phase(pod), pod.is_ready(), cost(pod), Reverse(company));
-    let by_ready = || match (ready_since(a), ready_since(b)) {
-        (Some(a_since), Some(b_since)) if a_since != b_since => by_age(a, b, a_since, b_since, now),
-        _ => Ordering::Equal,
-    };
-    let by_creation = || match (a.metadata.creation_timestamp, b.metadata.creation_timestamp) {
-        (Some(a_since), Some(b_since)) if a_since != b_since => by_age(a, b, a_since, b_since, now),
-        _ => a.metadata.uid.cmp(&b.metadata.uid),
-    };
-    coarse(a, company_a)
-        .cmp(&coarse(b, company_b))
-        .then_with(by_ready)
-        .then_with(|| Reverse(restarts(a)).cmp(&Reverse(restarts(b))))
-        .then_with(by_creation)
-}
-
-/// Younger ones go first, but ages are told apart only by powers of two, and chance, here the UID, decides between
-/// neighbours: otherwise the pods that came last, often all on one new node, would always go together.
-fn by_age(a: &Pod, b: &Pod, a_since: Time, b_since: Time, now: Time) -> Ordering {
-    let magnitude = |since: Time| now.since(since).as_nanos().checked_ilog2();
-    magnitude(a_since).cmp(&magnitude(b_since)).then_with(|| a.metadata.uid.cmp(&b.metadata.uid))
+    let age = |since: Option<Time>| since.and_then(|since| now.since(since).as_nanos().checked_ilog2());
+    let merits = (!pod.spec.node_name.is_empty(), phase, pod.is_ready(), cost(pod), Reverse(company));
+    let ages = (age(ready_since(pod)), Reverse(restarts(pod)), age(pod.metadata.creation_timestamp));
+    (merits, ages, pod.metadata.uid.clone())
 }
 
 /// How much a user says the pod would be missed.
@@ -112,6 +97,24 @@ mod tests {
             let pods = [plain.clone(), pod("zz", edit)];
             assert_eq!(first_to_go(&pods, &[], 1, NOW)[0].metadata.name, "zz", "{what}");
         }
+    }
+
+    #[test]
+    fn any_number_of_pods_of_any_ages_has_an_order() {
+        let since = |seconds: usize| json!((NOW - std::time::Duration::from_secs(seconds as u64)).to_string());
+        let pods: Vec<_> = (0..200)
+            .map(|number| {
+                pod(&format!("{}", number * 7919 % 200), |pod| {
+                    pod["metadata"]["creationTimestamp"] = since(number % 5 + 100);
+                    pod["status"]["conditions"][0]["lastTransitionTime"] = since(number % 3 + 90);
+                    pod["status"]["containerStatuses"] = json!([{ "restartCount": number % 2 }]);
+                })
+            })
+            .collect();
+        let order: Vec<_> = first_to_go(&pods, &[], 200, NOW).iter().map(|pod| pod.metadata.name.clone()).collect();
+        let turned: Vec<_> = pods.iter().rev().cloned().collect();
+        let again: Vec<_> = first_to_go(&turned, &[], 200, NOW).iter().map(|pod| pod.metadata.name.clone()).collect();
+        assert_eq!(order, again);
     }
 
     #[test]

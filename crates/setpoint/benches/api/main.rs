@@ -3,101 +3,79 @@
 //! Each figure stands beside the bound it has to reach; a bound that is missed is said, and the exit code says it too.
 
 mod client;
-mod server;
 
 use ambient::Ambient;
 use client::{Target, request};
-use server::Server;
+use figures::{Process, Report};
 use std::future::Future;
+use std::process::ExitCode;
 use std::time::Duration;
+use testkit::server::Server;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_setpoint");
 const JSON: &str = "application/json";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const CONNECTIONS: usize = 32;
 
-fn main() {
-    // `cargo test --benches` and listing pass flags of their own; this is no test.
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let missed = runtime.expect("a runtime starts").block_on(run(&filter));
-    if missed > 0 {
-        eprintln!("{missed} bounds missed");
-        std::process::exit(1);
-    }
+    runtime.expect("a runtime starts").block_on(run())
 }
 
-/// Prints a figure beside its bound.
-struct Report {
-    missed: usize,
-}
-
-impl Report {
-    fn at_least(&mut self, what: &str, figure: f64, bound: f64, unit: &str) {
-        self.line(what, figure, bound, unit, figure >= bound);
+async fn run() -> ExitCode {
+    let mut report = Report::from_arguments("api");
+    if report.wants("start") {
+        let started = Ambient::real().clock.monotonic();
+        let server = Server::start(PROGRAM, &[]).await;
+        report.at_most("start until the API is ready", started.elapsed().as_secs_f64() * 1_000.0, "ms", 200.0);
+        report.at_most("resident memory, idle", resident(&server), "MiB", 40.0);
     }
-
-    fn at_most(&mut self, what: &str, figure: f64, bound: f64, unit: &str) {
-        self.line(what, figure, bound, unit, figure <= bound);
-    }
-
-    #[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
-    fn line(&mut self, what: &str, figure: f64, bound: f64, unit: &str, reached: bool) {
-        self.missed += usize::from(!reached);
-        let verdict = if reached { "" } else { "  MISSED" };
-        println!("{what:<52} {figure:>12.1} {unit:<5} bound {bound:>9.1}{verdict}");
-    }
-}
-
-async fn run(filter: &str) -> usize {
-    let mut report = Report { missed: 0 };
-    let wanted = |name: &str| filter.is_empty() || name.contains(filter);
-    if wanted("start") {
-        let server = Server::start();
-        report.at_most("start until the API is ready", server.started.as_secs_f64() * 1000.0, 200.0, "ms");
-        report.at_most("resident memory, idle", server.resident_mib(), 40.0, "MiB");
-    }
-    if wanted("requests") {
+    if report.wants("requests") {
         requests(&mut report).await;
     }
-    if wanted("watch") {
+    if report.wants("watch") {
         watchers(&mut report).await;
     }
-    if wanted("list") {
+    if report.wants("list") {
         lists(&mut report).await;
     }
-    report.missed
+    report.finish()
+}
+
+fn resident(server: &Server) -> f64 {
+    Process::of(server.id()).resident_mib()
 }
 
 async fn requests(report: &mut Report) {
-    let server = Server::start();
-    let target = Target::read(&server.kubeconfig);
+    let server = Server::start(PROGRAM, &[]).await;
+    let target = Target::read(&server.kubeconfig());
     account(&target).await;
-    let one = load(&target, 1, 2_000, |_, n| create_config_map(&format!("one-{n}"))).await;
-    report.at_most("create ConfigMap, one connection, p50", one.percentile(50.0), 0.6, "ms");
-    let many = load(&target, CONNECTIONS, 40_000, |c, n| create_config_map(&format!("many-{c}-{n}"))).await;
-    report.at_least("create ConfigMap, 32 connections", many.rate(), 20_000.0, "/s");
-    report.at_most("create ConfigMap, 32 connections, p99", many.percentile(99.0), 5.0, "ms");
+    let mut one = load(&target, 1, 2_000, |_, n| create_config_map(&format!("one-{n}"))).await;
+    report.at_most("create ConfigMap, one connection, p50", one.percentile(50.0), "ms", 0.6);
+    let mut many = load(&target, CONNECTIONS, 40_000, |c, n| create_config_map(&format!("many-{c}-{n}"))).await;
+    report.at_least("create ConfigMap, 32 connections", many.rate(), "/s", 20_000.0);
+    report.at_most("create ConfigMap, 32 connections, p99", many.percentile(99.0), "ms", 5.0);
     let pods = load(&target, CONNECTIONS, 20_000, |c, n| create_pod(&format!("pod-{c}-{n}"))).await;
-    report.at_least("create Pod, 32 connections", pods.rate(), 10_000.0, "/s");
+    report.at_least("create Pod, 32 connections", pods.rate(), "/s", 10_000.0);
     let gets = load(&target, CONNECTIONS, 100_000, |c, n| {
         request("GET", &format!("{CONFIG_MAPS}/many-{c}-{}", n % 1_000), JSON, "")
     })
     .await;
-    report.at_least("get, 32 connections", gets.rate(), 50_000.0, "/s");
+    report.at_least("get, 32 connections", gets.rate(), "/s", 50_000.0);
     let patches = load(&target, CONNECTIONS, 30_000, |c, n| {
         let body = format!("{{\"data\":{{\"k\":\"{n}\"}}}}");
         request("PATCH", &format!("{CONFIG_MAPS}/many-{c}-{}", n % 100), "application/merge-patch+json", &body)
     })
     .await;
-    report.at_least("merge patch, 32 connections", patches.rate(), 12_000.0, "/s");
+    report.at_least("merge patch, 32 connections", patches.rate(), "/s", 12_000.0);
 }
 
 async fn watchers(report: &mut Report) {
     const WATCHERS: usize = 100;
     const CREATES: usize = 2_000;
-    let server = Server::start();
-    let target = Target::read(&server.kubeconfig);
+    let server = Server::start(PROGRAM, &[]).await;
+    let target = Target::read(&server.kubeconfig());
     let mut watching = Vec::new();
     for _ in 0..WATCHERS {
         let mut connection = target.connect().await;
@@ -111,26 +89,26 @@ async fn watchers(report: &mut Report) {
     load(&target, CONNECTIONS, CREATES, |c, n| create_config_map(&format!("watched-{c}-{n}"))).await;
     reading.await;
     let rate = (WATCHERS * CREATES) as f64 / (clock.monotonic() - started).as_secs_f64();
-    report.at_least("100 watchers, 2,000 creates: events delivered", rate, 400_000.0, "/s");
+    report.at_least("100 watchers, 2,000 creates: events delivered", rate, "/s", 400_000.0);
 }
 
 async fn lists(report: &mut Report) {
-    let server = Server::start();
-    let target = Target::read(&server.kubeconfig);
+    let server = Server::start(PROGRAM, &[]).await;
+    let target = Target::read(&server.kubeconfig());
     account(&target).await;
     load(&target, CONNECTIONS, 10_000, |c, n| create_config_map(&format!("a-{c}-{n}"))).await;
     load(&target, CONNECTIONS, 10_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
-    report.at_most("resident, 10,000 ConfigMaps and 10,000 Pods", server.resident_mib(), 190.0, "MiB");
-    report.at_most("list 10,000 pods", list(&target).await, 60.0, "ms");
+    report.at_most("resident, 10,000 ConfigMaps and 10,000 Pods", resident(&server), "MiB", 190.0);
+    report.at_most("list 10,000 pods", list(&target).await, "ms", 60.0);
 
-    let server = Server::start();
-    let target = Target::read(&server.kubeconfig);
+    let server = Server::start(PROGRAM, &[]).await;
+    let target = Target::read(&server.kubeconfig());
     account(&target).await;
     load(&target, CONNECTIONS, 50_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
-    report.at_most("resident, 50,000 Pods", server.resident_mib(), 450.0, "MiB");
-    report.at_most("list 50,000 pods", list(&target).await, 300.0, "ms");
+    report.at_most("resident, 50,000 Pods", resident(&server), "MiB", 450.0);
+    report.at_most("list 50,000 pods", list(&target).await, "ms", 300.0);
     list(&target).await;
-    report.at_most("resident, 50,000 Pods after lists", server.resident_mib(), 450.0, "MiB");
+    report.at_most("resident, 50,000 Pods after lists", resident(&server), "MiB", 450.0);
 }
 
 /// The best of three lists, in milliseconds.
@@ -181,9 +159,8 @@ impl Load {
         self.took.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    fn percentile(&self, percent: f64) -> f64 {
-        let at = ((self.took.len() - 1) as f64 * percent / 100.0).round() as usize;
-        self.took[at].as_secs_f64() * 1000.0
+    fn percentile(&mut self, percent: f64) -> f64 {
+        figures::percentile(&mut self.took, percent)
     }
 }
 
@@ -210,10 +187,8 @@ async fn load(target: &Target, connections: usize, total: usize, make: fn(usize,
             took
         }
     }));
-    let mut took: Vec<Duration> = all.await.into_iter().flatten().collect();
-    let elapsed = clock.monotonic() - started;
-    took.sort_unstable();
-    Load { took, elapsed }
+    let took = all.await.into_iter().flatten().collect();
+    Load { took, elapsed: started.elapsed() }
 }
 
 /// Starts all of them on all cores; the result waits for them.

@@ -103,7 +103,7 @@ fn target(id: &Id, namespace: &str, name: &str) -> Target {
     let namespace = if id.namespaced { namespace } else { "" };
     // Those that users work in.
     let name = if id.kind == "Namespace" { name.replace("namespace", "team") } else { name.to_owned() };
-    Target { id: id.clone(), key: Key::new(namespace, name), uid: String::new(), version: String::new() }
+    Target::named(id.clone(), Key::new(namespace, name))
 }
 
 fn object(subject: &Subject, target: &Target, world: &World) -> Value {
