@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +19,8 @@ struct Group {
     running: TaskTracker,
     /// The groups above this one wait for its tasks too.
     parent: Option<Tasks>,
+    /// Where its tasks run; without, where they are spawned.
+    runtime: Option<Handle>,
 }
 
 /// Marks that a task ended because its group was stopped.
@@ -33,26 +36,41 @@ impl Default for Tasks {
 #[allow(clippy::disallowed_methods, reason = "this module is the one that spawns")]
 impl Tasks {
     pub fn new() -> Self {
-        Tasks(Arc::new(Group { stop: CancellationToken::new(), running: TaskTracker::new(), parent: None }))
+        let stop = CancellationToken::new();
+        Tasks(Arc::new(Group { stop, running: TaskTracker::new(), parent: None, runtime: None }))
     }
 
     /// A subgroup: stopped with this group, or earlier by itself.
     pub fn child(&self) -> Self {
+        self.child_on(self.0.runtime.clone())
+    }
+
+    /// A subgroup whose tasks run elsewhere, so that those here need not wait for their turn among them.
+    pub fn on(&self, runtime: &Handle) -> Self {
+        self.child_on(Some(runtime.clone()))
+    }
+
+    fn child_on(&self, runtime: Option<Handle>) -> Self {
         Tasks(Arc::new(Group {
             stop: self.0.stop.child_token(),
             running: TaskTracker::new(),
             parent: Some(self.clone()),
+            runtime,
         }))
     }
 
     /// Runs a task until it ends; it should watch `stopping` and end soon after.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let tokens = self.tokens();
-        tokio::spawn(async move {
+        let task = async move {
             let _tokens = tokens;
             task.await;
             tracing::debug!(task = name, "ended");
-        });
+        };
+        match &self.0.runtime {
+            Some(runtime) => runtime.spawn(task),
+            None => tokio::spawn(task),
+        };
     }
 
     /// Runs a task until it ends or the group stops, whichever comes first; the task is dropped at its next await.

@@ -12,8 +12,9 @@ use authz::node::Graph;
 use authz::{Attributes, Granted, Rules, User};
 use http::HeaderMap;
 use object::selector::FieldSelector;
-use object::{ApiError, Reason};
+use object::{ApiError, Reason, Value};
 use parking_lot::RwLock;
+use registry::Object as Stored;
 use registry::cache::{Cache, EventKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ const OF_NODES: [(&str, &str); 6] = [
     ("ResourceClaim", "resourceclaims.resource.k8s.io"),
     ("ResourceSlice", "resourceslices.resource.k8s.io"),
 ];
+
+/// After so many objects whoever reads them lets others work.
+const BREATH: usize = 100;
 
 #[derive(Debug, Default)]
 pub struct Authorization {
@@ -138,31 +142,39 @@ impl Authorization {
         let rules = self.rules.clone();
         for (kind, table) in OF_RULES {
             let rules = rules.clone();
-            self.follow(api, table, move |namespace, name, object| rules.write().apply(kind, namespace, name, object));
+            self.follow(api, table, move |object, read| {
+                let value = read.map(|read| read());
+                rules.write().apply(kind, object.namespace(), object.name(), value.as_ref());
+            });
         }
     }
 
-    /// Calls `apply` with every object of a table, and then with every change.
+    /// Calls `apply` with every object of a table, and then with every change. Its second argument reads
+    /// the object, and is none if that is gone; reading costs more than all the rest, and is not always needed.
     fn follow(
         &self,
         api: &Api,
         table: &'static str,
-        apply: impl Fn(&str, &str, Option<&object::Value>) + Send + 'static,
+        apply: impl Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + 'static,
     ) {
         let cache = api.registry.cache.clone();
-        let snapshot = cache.snapshot(table);
-        for object in snapshot.under(b"", b"") {
-            apply(object.namespace(), object.name(), Some(&object.decode()));
-        }
-        let (sender, seen) = watch::channel(snapshot.revision);
+        let (sender, seen) = watch::channel(Revision::ZERO);
         self.followers.write().push(Follower { table, seen });
         api.ambient.tasks.spawn_until_stopped("authorization", async move {
+            let snapshot = cache.snapshot(table);
+            for (count, object) in snapshot.under(b"", b"").enumerate() {
+                apply(&object, Some(&|| object.decode()));
+                if count % BREATH == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            sender.send_replace(snapshot.revision);
             let mut watch = cache.watch(table, snapshot.revision);
             while let Ok(events) = watch.next().await {
                 for event in &events {
                     let object = &event.object;
-                    let value = (event.kind != EventKind::Deleted).then(|| object.decode());
-                    apply(object.namespace(), object.name(), value.as_ref());
+                    let read = || object.decode();
+                    apply(object, (event.kind != EventKind::Deleted).then_some(&read));
                 }
                 if let Some(last) = events.last() {
                     sender.send_replace(last.revision());
@@ -256,7 +268,14 @@ impl Authorization {
         }
         for (kind, table) in OF_NODES {
             let graph = self.graph.clone();
-            self.follow(api, table, move |namespace, name, object| graph.write().apply(kind, namespace, name, object));
+            self.follow(api, table, move |object, read| {
+                let (namespace, name) = (object.namespace(), object.name());
+                let is_pod = kind == "Pod" && read.is_some();
+                if !(is_pod && graph.read().knows_all_of_pod(namespace, name, object.body())) {
+                    let value = read.map(|read| read());
+                    graph.write().apply(kind, namespace, name, value.as_ref());
+                }
+            });
         }
     }
 

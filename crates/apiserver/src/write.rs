@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::{naming, ownership};
 use bytes::Bytes;
 use object::field::{Error, Errors, Path};
-use object::{ApiError, Edit, Map, Value, View};
+use object::{ApiError, Edit, FieldName, Map, Value, View};
 use registry::strategy::metadata;
 use registry::{Committed, Object, Write};
 use schema::apply::Managers;
@@ -208,7 +208,7 @@ fn encode_owned(ctx: &Context, value: &Value, managers: Option<&Managers>) -> By
     registry::encode_managed(&ctx.hub.stored_as, &ctx.hub.kind, fields, managed.as_deref())
 }
 
-static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+static EMPTY: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
     ctx.conflict(
@@ -288,7 +288,7 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
             // Other metadata may be written along: there are loops that may report and nothing else, and hold an object
             // back until they have cleaned up after it.
             keep(metadata, before, "ownerReferences");
-            let others: Vec<String> = new.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+            let others: Vec<FieldName> = new.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             let before = old.as_object().into_iter().flatten().map(|(name, _)| name.clone());
             for field in others.into_iter().chain(before) {
                 if !matches!(field.as_str(), "status" | "metadata" | "kind" | "apiVersion") {

@@ -204,7 +204,7 @@ async fn limit_ranges_complete_and_bound_pods() {
 async fn pods_do_no_more_than_the_labels_of_their_namespace_allow() {
     let cluster = Cluster::start().await;
     cluster.create_pod("old", json!({ "hostPID": true, "containers": container()["containers"] })).await.unwrap();
-    let label = |mode: &str, level: &str| json!({ "metadata": { "labels": { format!("pod-security.kubernetes.io/{mode}"): level } } });
+    let label = |mode: &str, level: &str| json!({ "metadata": { "labels": { (format!("pod-security.kubernetes.io/{mode}")): level } } });
     let namespace = "/api/v1/namespaces/default";
     let warnings = cluster.warnings("PATCH", namespace, &label("enforce", "baseline")).await;
     let expected = [

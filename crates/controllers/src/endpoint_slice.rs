@@ -174,12 +174,12 @@ fn hints(service: &Service, zone: Option<&str>, node: Option<&str>) -> Option<Va
         "PreferSameNode" => true,
         _ => return None,
     };
-    let mut hints = serde_json::Map::new();
+    let mut hints = object::Map::new();
     if let Some(zone) = zone {
-        hints.insert("forZones".into(), json!([{ "name": zone }]));
+        hints.insert("forZones", json!([{ "name": zone }]));
     }
     if let Some(node) = node.filter(|_| same_node) {
-        hints.insert("forNodes".into(), json!([{ "name": node }]));
+        hints.insert("forNodes", json!([{ "name": node }]));
     }
     (!hints.is_empty()).then_some(Value::Object(hints))
 }

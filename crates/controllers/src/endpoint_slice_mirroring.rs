@@ -125,7 +125,7 @@ mod tests {
         let mut world = World::new();
         world.create::<Service>(json!({ "metadata": { "name": "db" }, "spec": { "clusterIP": "10.0.0.1" } }));
         let metadata =
-            json!({ "name": "db", "labels": { "a": "b" }, "annotations": { "c": "d", NOT_MIRRORED[1]: "" } });
+            json!({ "name": "db", "labels": { "a": "b" }, "annotations": { "c": "d", (NOT_MIRRORED[1]): "" } });
         world.create::<Endpoints>(json!({ "metadata": metadata, "subsets": subsets }));
         world
     }

@@ -199,7 +199,7 @@ mod tests {
     fn a_refusal_that_names_another_pod_each_time_is_reported_once() {
         let refused = |pod: &str| Request { failure: Some(format!("pods {pod:?} is forbidden")), ..request() };
         let first = conditions(&[], -1, &refused("web-a"));
-        let known: Vec<Condition> = vec![serde_json::from_value(first[0].clone()).unwrap()];
+        let known: Vec<Condition> = vec![object::from_value(&first[0]).unwrap()];
         assert_eq!(conditions(&known, -1, &refused("web-b")), first);
     }
 

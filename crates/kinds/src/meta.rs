@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn an_absent_selector_selects_nothing_and_an_empty_one_everything() {
         let labels = Labels::from([("a".into(), "b".into())]);
-        let read = |value: Value| serde_json::from_value::<LabelSelector>(value).unwrap();
+        let read = |value: Value| object::from_value::<LabelSelector>(&value).unwrap();
         assert!(!read(Value::Null).matches(&labels) && !LabelSelector::default().matches(&labels));
         assert!(read(json!({})).matches(&labels));
         assert!(read(json!({ "matchLabels": { "a": "b" } })).matches(&labels));

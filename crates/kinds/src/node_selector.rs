@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn any_term_selects_and_all_of_a_term_has_to_hold() {
         let node: Node =
-            serde_json::from_value(json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "8" } } }))
+            object::from_value(&json!({ "metadata": { "name": "n1", "labels": { "zone": "a", "cores": "8" } } }))
                 .unwrap();
         let expression = |key: &str, operator: &str, values: &[&str]| json!({ "matchExpressions": [{ "key": key, "operator": operator, "values": values }] });
         let name =

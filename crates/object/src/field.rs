@@ -1,6 +1,6 @@
 //! Validation errors: where in an object something is wrong, what was found there, and why that is not allowed.
 
-use serde_json::Value;
+use crate::Value;
 use std::fmt;
 
 /// The way to a field: `spec.containers[0].image`, `metadata.annotations[key]`.

@@ -3,7 +3,7 @@
 //! The parser recurses, so depth is a matter of safety: without a bound one request could end the whole process.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use crate::{FieldName, Map, Number, Value};
 use std::fmt;
 
 /// The bound on nesting, which is serde_json's own.
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some(key) = access.next_key::<FieldName>()? {
             let value = access.next_value_seed(Seed { note: self.note })?;
             if fields.insert(key, value).is_some() {
                 (self.note)(());
@@ -210,8 +210,8 @@ impl<'de> Visitor<'de> for Locate<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<(), A::Error> {
         let mut seen = std::collections::BTreeSet::new();
-        while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+        while let Some(key) = access.next_key::<FieldName>()? {
+            let path = if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) };
             let again = !seen.insert(key);
             let of_interest = self.note(&path, again);
             let found = self.found.as_deref_mut().filter(|_| of_interest);
@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for Locate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json;
 
     #[test]
     fn depth_is_bounded() {

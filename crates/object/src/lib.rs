@@ -11,11 +11,10 @@ pub mod quantity;
 pub mod selector;
 mod status;
 pub mod time;
+mod value;
 mod view;
 
 pub use quantity::Quantity;
 pub use status::{ApiError, Cause, Reason};
+pub use value::{FieldName, Map, Number, Value, from_value, to_value};
 pub use view::{Edit, View};
-
-/// Objects on the generic path: a tree whose maps are sorted by key.
-pub use serde_json::{Map, Value, json};

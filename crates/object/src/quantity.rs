@@ -205,7 +205,7 @@ fn scaled(mantissa: i128, factor: i128, power: i32, cut: bool) -> i128 {
 /// From text, or from a number as people write it in manifests.
 impl<'de> serde::Deserialize<'de> for Quantity {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
+        let value = crate::Value::deserialize(deserializer)?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         text.parse().map_err(serde::de::Error::custom)
     }

@@ -5,7 +5,7 @@
 //! an object that its resource declares selectable.
 
 use crate::name;
-use serde_json::Value;
+use crate::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -380,7 +380,7 @@ fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json;
 
     fn selects(selector: &LabelSelector, labels: &[(&str, &str)]) -> bool {
         selector.matches(|key| labels.iter().find(|(k, _)| *k == key).map(|(_, value)| *value))

@@ -1,7 +1,7 @@
 //! API errors: what a client is told when a request fails, as a `Status` object.
 
 use crate::{View, field};
-use serde_json::{Map, Value, json};
+use crate::{Map, Value, json};
 use std::fmt;
 
 /// Why a request failed, in Kubernetes' words; each has its HTTP code.
@@ -266,14 +266,14 @@ impl ApiError {
         let mut details = Map::new();
         for (key, text) in [("name", name), ("group", group), ("kind", kind), ("uid", uid)] {
             if !text.is_empty() {
-                details.insert(key.to_owned(), json!(text));
+                details.insert(key, json!(text));
             }
         }
         if !causes.is_empty() {
-            details.insert("causes".to_owned(), causes.iter().map(Cause::to_value).collect());
+            details.insert("causes", causes.iter().map(Cause::to_value).collect());
         }
         if let Some(seconds) = retry_after_seconds {
-            details.insert("retryAfterSeconds".to_owned(), json!(seconds));
+            details.insert("retryAfterSeconds", json!(seconds));
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -3,7 +3,7 @@
 //! Reading follows Go's zero values, which the rules of Kubernetes are written in: a field that is absent, null or of
 //! another type reads as empty. Where the difference between absent and empty matters, ask [`View::has`].
 
-use serde_json::{Map, Value};
+use crate::{Map, Value};
 
 /// Reads fields of a JSON object.
 pub trait View {
@@ -55,7 +55,7 @@ impl View for Value {
     }
 }
 
-impl View for Map<String, Value> {
+impl View for Map {
     fn at(&self, field: &str) -> &Value {
         self.get(field).unwrap_or(NULL)
     }
@@ -94,7 +94,7 @@ pub trait Edit {
 impl Edit for Value {
     fn set(&mut self, field: &str, value: impl Into<Value>) {
         if let Value::Object(fields) = self {
-            fields.insert(field.to_owned(), value.into());
+            fields.insert(field, value.into());
         }
     }
 
@@ -144,7 +144,7 @@ impl Edit for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json;
 
     #[test]
     fn what_is_absent_reads_as_empty() {

@@ -16,7 +16,7 @@ impl Amounts {
             let text =
                 value.as_str().ok_or_else(|| ApiError::bad_request(format!("{name}: {value} is no quantity")))?;
             let quantity = text.parse().map_err(|error| ApiError::bad_request(format!("{name}: {error}")))?;
-            Ok((name.clone(), quantity))
+            Ok((name.to_string(), quantity))
         });
         Ok(Amounts(amounts.collect::<Result<_, ApiError>>()?))
     }
@@ -82,7 +82,7 @@ impl Amounts {
 
     pub fn to_value(&self) -> Value {
         Value::Object(
-            self.0.iter().map(|(name, quantity)| (name.clone(), json!(quantity.to_string()))).collect::<Map<_, _>>(),
+            self.0.iter().map(|(name, quantity)| (name.clone(), json!(quantity.to_string()))).collect::<Map>(),
         )
     }
 }

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod convert;
 pub mod discovery;
 pub mod print;
+mod pruned;
 mod registry;
 mod resource;
 mod seal;

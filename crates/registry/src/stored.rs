@@ -4,7 +4,7 @@
 //! leave out the resource version, which only the commit decides. Whoever sends an object splices the version in; so
 //! lists and watch events copy bytes and encode nothing.
 
-use crate::Resource;
+use crate::{Resource, pruned};
 use bytes::{BufMut, Bytes, BytesMut};
 use object::{Map, Value, View};
 use std::io::Write;
@@ -109,7 +109,7 @@ impl Object {
     pub fn decode(&self) -> Value {
         let mut value: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("resourceVersion".to_owned(), Value::from(self.revision.to_string()));
+            metadata.insert("resourceVersion", Value::from(self.revision.to_string()));
         }
         value
     }
@@ -159,7 +159,11 @@ impl Object {
     }
 
     fn facets(&self, resource: &Resource) -> &Facets {
-        self.facets.get_or_init(|| Facets::of(resource, &serde_json::from_slice(&self.body).unwrap_or_default()))
+        self.facets.get_or_init(|| {
+            let fields = resource.selectable.iter().map(|field| path_of(field));
+            let paths: Vec<&str> = fields.chain(["metadata.labels", "reportingComponent"]).collect();
+            Facets::of(resource, &pruned::read(&self.body, &paths))
+        })
     }
 }
 
@@ -174,8 +178,7 @@ impl Facets {
 
 /// The value of a field as selectors compare it.
 pub fn selectable_text(object: &Value, field: &str) -> String {
-    let path = RENAMED.iter().find(|(name, _)| *name == field).map_or(field, |(_, path)| path);
-    match path.split('.').fold(object, |value, name| value.at(name)) {
+    match path_of(field).split('.').fold(object, |value, name| value.at(name)) {
         Value::String(text) => text.clone(),
         Value::Object(source) if field == "source" => match source.text("component") {
             "" => object.text("reportingComponent").to_owned(),
@@ -186,6 +189,10 @@ pub fn selectable_text(object: &Value, field: &str) -> String {
         Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
         scalar => scalar.to_string(),
     }
+}
+
+fn path_of(field: &str) -> &str {
+    RENAMED.iter().find(|(name, _)| *name == field).map_or(field, |(_, path)| path)
 }
 
 /// Selectable fields that are called otherwise in the object.
@@ -200,13 +207,13 @@ fn write_resource_version(revision: Revision, out: &mut BytesMut) {
 }
 
 /// The bytes to store for an object. They are kept for as long as the object lives, so they have no room to spare.
-pub fn encode(api_version: &str, kind: &str, object: &Map<String, Value>) -> Bytes {
+pub fn encode(api_version: &str, kind: &str, object: &Map) -> Bytes {
     let managed = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     encode_managed(api_version, kind, object, managed.map(Value::to_string).as_deref())
 }
 
 /// The same for an object whose managed fields are already written as JSON; those in its metadata do not count.
-pub fn encode_managed(api_version: &str, kind: &str, object: &Map<String, Value>, managed: Option<&str>) -> Bytes {
+pub fn encode_managed(api_version: &str, kind: &str, object: &Map, managed: Option<&str>) -> Bytes {
     let mut out = Vec::with_capacity(4096);
     out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{").as_bytes());
     let mut comma = false;

@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn object(&mut self, node: NodeId, fields: &mut Map<String, Value>, place: &Place<'_>) -> Result<(), Mismatch> {
+    fn object(&mut self, node: NodeId, fields: &mut Map, place: &Place<'_>) -> Result<(), Mismatch> {
         let Shape::Struct(known) = self.schema.shape(node) else { return Ok(()) };
         let outer = std::mem::replace(&mut self.owner, self.schema.node(node).name.as_deref().unwrap_or(""));
         let mut dropped = Vec::new();

@@ -30,7 +30,7 @@ pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
 
 /// Fills what is there, and returns the fields with a default that are not. Both are sorted by name, so one walk along
 /// both finds all.
-fn fill_present<'s>(schema: &Schema, known: &'s [Field], fields: &mut Map<String, Value>) -> Vec<&'s Field> {
+fn fill_present<'s>(schema: &Schema, known: &'s [Field], fields: &mut Map) -> Vec<&'s Field> {
     let mut missing = Vec::new();
     let mut present = fields.iter_mut().peekable();
     for field in known {

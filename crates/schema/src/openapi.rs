@@ -132,11 +132,11 @@ impl Describe<'_> {
             described["required"] = json!(required);
         }
         let properties = fields.fields.iter().map(|field| (field.name.to_string(), self.field(name, field)));
-        let mut properties: Map<String, Value> = properties.collect();
+        let mut properties: Map = properties.collect();
         if says_its_type(name) {
             for field in ["apiVersion", "kind"] {
                 let description = self.descriptions.of_field(name, field);
-                properties.insert(field.to_owned(), json!({ "type": "string", "description": description }));
+                properties.insert(field, json!({ "type": "string", "description": description }));
             }
         }
         if !properties.is_empty() {
@@ -169,7 +169,7 @@ impl Describe<'_> {
             && members.len() > 1
             && let Some(reference) = members.remove("$ref")
         {
-            members.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+            members.insert("allOf", json!([{ "$ref": reference }]));
         }
         described
     }
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::builtin;
 
-    fn all(dialect: Dialect) -> Map<String, Value> {
+    fn all(dialect: Dialect) -> Map {
         definitions(builtin(), builtin().types().map(|(_, id)| id), dialect).collect()
     }
 
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn only_what_is_reachable_is_described() {
         let lease = builtin().named("coordination.v1.Lease").unwrap();
-        let names: Map<String, Value> = definitions(builtin(), [lease], Dialect::V3).collect();
+        let names: Map = definitions(builtin(), [lease], Dialect::V3).collect();
         assert!(names.contains_key("io.k8s.api.coordination.v1.LeaseSpec"));
         assert!(names.contains_key("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
         assert!(!names.contains_key("io.k8s.api.core.v1.Pod"));

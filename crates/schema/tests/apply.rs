@@ -332,7 +332,7 @@ fn an_object_without_owners_gets_them_with_the_first_apply() {
 #[test]
 fn the_oldest_updaters_are_merged_into_one() {
     let mut world = World::new("core.v1.ConfigMap");
-    let mut data = serde_json::Map::new();
+    let mut data = object::Map::new();
     for n in 0..13 {
         data.insert(format!("k{n:02}"), "v".into());
         world.update(&format!("m{n:02}"), json!({ "data": data }));

@@ -118,7 +118,7 @@ fn object(names: &'static [&'static str]) -> impl Strategy<Value = Value> {
     let values: Vec<_> = values.into_iter().map(|value| prop::option::weighted(0.6, value)).collect();
     values.prop_map(move |values| {
         let present = names.iter().zip(values).filter_map(|(name, value)| Some((name.clone(), value?)));
-        Value::Object(present.collect::<Map<String, Value>>())
+        Value::Object(present.collect::<Map>())
     })
 }
 

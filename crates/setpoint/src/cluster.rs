@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Etcd, EtcdOptions, Memory, Retention, Sqlite, SqliteOptions, Store};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 
 /// Where objects are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Options {
     pub audit_policy: Option<PathBuf>,
     /// From how many nodes a second that are lost pods are driven off, in each zone.
     pub node_eviction_rate: f64,
+    /// Where the loops run; without, where requests are answered too.
+    pub loops: Option<Handle>,
 }
 
 impl Options {
@@ -58,6 +61,7 @@ impl Options {
             audit_log: None,
             audit_policy: None,
             node_eviction_rate: Settings::NODE_EVICTION_RATE,
+            loops: None,
         }
     }
 }
@@ -140,7 +144,9 @@ impl Cluster {
             signer: Some(Arc::new(Certifier(authority.clone()))),
             node_eviction_rate: options.node_eviction_rate,
         };
-        let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
+        let tasks = options.loops.as_ref().map_or(ambient.tasks.clone(), |runtime| ambient.tasks.on(runtime));
+        let apart = Ambient { tasks, ..ambient.clone() };
+        let control_plane = ControlPlane::start(&clients, &settings, nodes, &apart, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;

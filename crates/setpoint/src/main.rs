@@ -7,6 +7,7 @@ use setpoint::{Cluster, Fleet, Group, Options, Settings, StoreChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
@@ -119,10 +120,19 @@ fn start(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(run(serve, nodes))
+    let loops = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(step_back).build();
+    let loops = loops.context("starting the runtime of the loops")?;
+    runtime.block_on(run(serve, nodes, loops.handle().clone()))
 }
 
-async fn run(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
+/// Loops have time: whoever waits for an answer comes first, however much there is to reconcile.
+fn step_back() {
+    const LESS_URGENT: i32 = 5;
+    // Where this is not allowed, they are as urgent as everything else.
+    let _ = rustix::process::nice(LESS_URGENT);
+}
+
+async fn run(serve: Serve, nodes: Vec<Group>, loops: Handle) -> anyhow::Result<()> {
     let ambient = Ambient::real();
     let started = ambient.clock.monotonic();
     let clock = ambient.clock.clone();
@@ -138,6 +148,7 @@ async fn run(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
         audit_log: serve.audit_log,
         audit_policy: serve.audit_policy,
         node_eviction_rate: serve.node_eviction_rate,
+        loops: Some(loops),
     };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();

@@ -12,7 +12,7 @@ use bad_input::row::{CONFIG_MAPS, check, config_map};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::header;
-use serde_json::json;
+use object::json;
 use testkit::etcd::{Etcd, available_versions};
 use testkit::https::{Client, get};
 use testkit::server::Server;

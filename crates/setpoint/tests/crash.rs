@@ -2,7 +2,7 @@
 //! on from where it was, with no gap and no repeat.
 
 use ambient::Tasks;
-use serde_json::{Value, json};
+use object::{Value, json};
 use std::collections::BTreeMap;
 use testkit::https::{Client, Watch, with_body};
 use testkit::server::Server;

@@ -5,7 +5,7 @@
 mod examples;
 
 use http::header;
-use serde_json::{Value, json};
+use object::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use testkit::cluster::Cluster;

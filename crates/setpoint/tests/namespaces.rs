@@ -2,7 +2,7 @@
 
 use ambient::Tasks;
 use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use object::{Value, json};
 use testkit::cluster::Cluster;
 use testkit::https::{Client, with_body};
 use tokio::sync::mpsc;

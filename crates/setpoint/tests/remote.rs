@@ -5,7 +5,7 @@ use ambient::{Ambient, Tasks};
 use kinds::{ConfigMap, Event as CoreEvent, Key, Kind, Lease, Object, Raw};
 use object::{Reason, View};
 use runtime::{Client, DeleteOptions, Election, Event, Events, Https, ListOptions, Note, Recorder, Target, Timing};
-use serde_json::{Value, json};
+use object::{Value, json};
 use std::sync::Arc;
 use testkit::cluster::Cluster;
 

@@ -183,10 +183,12 @@ const fn both(name: &'static str, mutate: Hook, validate: Hook) -> Plugin {
 }
 
 /// The row of namespaces, by which their labels and phases are looked up.
-static NAMESPACES: LazyLock<Arc<Resource>> = LazyLock::new(|| {
-    let row = registry::builtin().iter().find(|row| row.table == "namespaces");
-    row.expect("namespaces are built in").clone()
-});
+static NAMESPACES: LazyLock<Arc<Resource>> = LazyLock::new(|| builtin("namespaces"));
+static NODES: LazyLock<Arc<Resource>> = LazyLock::new(|| builtin("nodes"));
+
+fn builtin(table: &str) -> Arc<Resource> {
+    registry::builtin().iter().find(|row| row.table == table).expect("it is built in").clone()
+}
 
 /// Whether the stored text of an object has a piece in it. This says for certain that a field does not have a value,
 /// and costs a fraction of decoding; whoever finds the piece decodes the object to know more.

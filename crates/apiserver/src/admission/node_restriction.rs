@@ -2,7 +2,7 @@
 
 use super::certificates::{CLIENT_SIGNER, REQUESTS, subject};
 use super::{Operation, Review, mirror_pod};
-use object::{ApiError, Edit, Value, View};
+use object::{ApiError, Edit, FieldName, Value, View};
 use std::collections::BTreeSet;
 
 const USER_PREFIX: &str = "system:node:";
@@ -177,8 +177,8 @@ fn foreign_labels(new: &Value, old: &Value) -> Option<String> {
     let keys =
         |labels: &Value| labels.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect::<Vec<_>>();
     let changed = keys(new).into_iter().chain(keys(old)).filter(|key| new.at(key) != old.at(key));
-    let foreign: BTreeSet<String> = changed.filter(|key| is_foreign_label(key)).collect();
-    (!foreign.is_empty()).then(|| foreign.into_iter().collect::<Vec<_>>().join(", "))
+    let foreign: BTreeSet<FieldName> = changed.filter(|key| is_foreign_label(key)).collect();
+    (!foreign.is_empty()).then(|| foreign.iter().map(FieldName::as_str).collect::<Vec<_>>().join(", "))
 }
 
 fn is_foreign_label(key: &str) -> bool {

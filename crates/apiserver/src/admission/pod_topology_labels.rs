@@ -1,6 +1,6 @@
 //! PodTopologyLabels: a pod that is assigned to a node carries the zone and the region of the node as labels.
 
-use super::{Operation, Review};
+use super::{NODES, Operation, Review};
 use object::{ApiError, Edit, View};
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -15,10 +15,10 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {
     };
     // A node that is not there has no labels; whether a pod may name it is for others to say.
     let Some(node) = review.find(&format!("nodes/{node}")) else { return Ok(()) };
-    let node = node.decode();
-    let labels = node.at("metadata").at("labels");
-    for label in LABELS.into_iter().filter(|label| labels.has(label)) {
-        review.object.object_or_new("metadata").object_or_new("labels").set(label, labels.at(label).clone());
+    for label in LABELS {
+        if let Some(value) = node.label(&NODES, label) {
+            review.object.object_or_new("metadata").object_or_new("labels").set(label, value);
+        }
     }
     Ok(())
 }

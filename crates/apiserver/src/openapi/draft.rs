@@ -85,10 +85,10 @@ impl Draft {
         }
     }
 
-    pub(super) fn members(&mut self, key: &str, members: impl IntoIterator<Item = (String, Value)>) {
+    pub(super) fn members(&mut self, key: &str, members: impl IntoIterator<Item = (impl AsRef<str>, Value)>) {
         self.open(key);
         for (key, value) in members {
-            self.member(&key, &value);
+            self.member(key.as_ref(), &value);
         }
         self.close();
     }

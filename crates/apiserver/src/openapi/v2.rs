@@ -30,7 +30,7 @@ pub(super) fn write(rows: &[Arc<Resource>], draft: &mut Draft) {
 
 /// The parameters that were referred to: most stand at hundreds of operations, so that they are said only once.
 #[derive(Default)]
-struct Shared(Map<String, Value>);
+struct Shared(Map);
 
 impl Shared {
     fn path_item(&mut self, route: &Route) -> Value {
@@ -40,7 +40,7 @@ impl Shared {
             item.insert(operation.method.to_owned(), self.operation(operation, &common));
         }
         if !common.is_empty() {
-            item.insert("parameters".to_owned(), common.iter().map(|common| self.parameter(common)).collect());
+            item.insert("parameters", common.iter().map(|common| self.parameter(common)).collect());
         }
         Value::Object(item)
     }
@@ -108,6 +108,6 @@ fn responses(operation: &Operation) -> Value {
     for code in operation.answer.codes {
         responses.insert(code.to_string(), json!({ "description": super::meaning(*code), "schema": schema }));
     }
-    responses.insert("401".to_owned(), json!({ "description": super::meaning(401) }));
+    responses.insert("401", json!({ "description": super::meaning(401) }));
     Value::Object(responses)
 }

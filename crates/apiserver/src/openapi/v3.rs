@@ -23,10 +23,10 @@ pub(super) fn write(section: &Section, rows: &[Arc<Resource>], draft: &mut Draft
 
 fn path_item(route: &Route) -> Value {
     let common = route.common();
-    let mut item: Map<String, Value> =
+    let mut item: Map =
         route.operations.iter().map(|each| (each.method.to_owned(), operation(each, &common))).collect();
     if !common.is_empty() {
-        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+        item.insert("parameters", common.iter().map(parameter).collect());
     }
     Value::Object(item)
 }
@@ -75,7 +75,7 @@ fn responses(operation: &Operation) -> Value {
         let described = json!({ "description": super::meaning(*code), "content": content(answer.media, &schema) });
         responses.insert(code.to_string(), described);
     }
-    responses.insert("401".to_owned(), json!({ "description": super::meaning(401) }));
+    responses.insert("401", json!({ "description": super::meaning(401) }));
     Value::Object(responses)
 }
 

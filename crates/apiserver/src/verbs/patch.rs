@@ -10,7 +10,7 @@ use crate::write::{self, Edited};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use object::field::{Error, Path};
-use object::{ApiError, Edit, Reason, Value, View};
+use object::{ApiError, Edit, FieldName, Reason, Value, View};
 use schema::apply::{ApplyError, Managers};
 use schema::patch::{PatchError, json_patch, merge_patch, strategic_merge_patch};
 
@@ -145,7 +145,7 @@ fn as_go_prints(value: &Value) -> String {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::Array(items) => format!("[{}]", joined(items.iter().map(as_go_prints).collect())),
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| format!("{name}:{}", as_go_prints(value));
+            let field = |(name, value): (&FieldName, &Value)| format!("{name}:{}", as_go_prints(value));
             format!("map[{}]", joined(fields.iter().map(field).collect()))
         }
     }

@@ -83,6 +83,17 @@ impl Graph {
         }
     }
 
+    /// Whether a pod, as it is written, says nothing that is not known: it is on no node, or on the one it was counted
+    /// for, and has not come to refer to more since. That is so for nearly every change of a pod.
+    pub fn knows_all_of_pod(&self, namespace: &str, name: &str, json: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(json) else { return false };
+        let says = |field: &str| text.contains(field);
+        match find(&self.counted[Kind::Pod as usize], namespace, name) {
+            Some(_) => !says("\"resourceClaimStatuses\":") && !says("\"ephemeralContainers\":"),
+            None => !says("\"nodeName\":\""),
+        }
+    }
+
     /// Counts what an object refers to, and the object itself, for its node, instead of what was counted for it before.
     fn count(&mut self, kind: Kind, namespace: &str, name: &str, new: Option<(String, Vec<Reference>)>) {
         if let Some(old) = remove(&mut self.counted[kind as usize], namespace, name) {

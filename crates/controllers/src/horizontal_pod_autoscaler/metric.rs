@@ -141,7 +141,7 @@ impl<'a> Metric<'a> {
                 status[field] = self.body.at(field).clone();
             }
         }
-        json!({ "type": name, *field: status })
+        json!({ "type": name, (*field): status })
     }
 
     fn propose(&self, figures: &Result<Figures, String>, situation: &Situation<'_>) -> Result<Answer, Failure> {

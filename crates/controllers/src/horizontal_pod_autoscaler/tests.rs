@@ -337,7 +337,7 @@ fn a_number_that_the_api_refused_is_reported_as_such() {
 #[test]
 fn rounds_are_a_quarter_of_a_minute_apart_unless_something_is_new() {
     let autoscaler = |generation: i64| -> HorizontalPodAutoscaler {
-        serde_json::from_value(json!({ "metadata": { "generation": generation } })).unwrap()
+        object::from_value(&json!({ "metadata": { "generation": generation } })).unwrap()
     };
     let round = Round { at: NOW, generation: 1, ..Round::default() };
     assert_eq!(round.rest(&autoscaler(1), NOW + Duration::from_secs(5)), Some(Duration::from_secs(10)));

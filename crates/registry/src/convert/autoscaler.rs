@@ -160,7 +160,7 @@ fn with_first_letters(value: &Value, change: fn(&char) -> char) -> Value {
                 let first = letters.next().map(|first| change(&first));
                 (first.into_iter().chain(letters).collect::<String>(), with_first_letters(value, change))
             })
-            .collect::<Map<_, _>>()
+            .collect::<Map>()
             .into(),
         Value::Array(items) => items.iter().map(|item| with_first_letters(item, change)).collect(),
         other => other.clone(),

@@ -79,8 +79,8 @@ impl Comparison<'_> {
     fn fields(
         &self,
         known: Fields<'_>,
-        old: &Map<String, Value>,
-        new: &Map<String, Value>,
+        old: &Map,
+        new: &Map,
         changes: &mut Changes,
     ) -> Result<(), Invalid> {
         let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());

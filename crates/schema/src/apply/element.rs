@@ -4,7 +4,7 @@
 //! Numbers are compared as numbers, so `80` and `80.0` name the same item.
 
 use object::Value;
-use serde_json::Number;
+use object::Number;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl Place {
 pub(super) enum Form<'s, 'v> {
     /// One value with one set of owners.
     Leaf,
-    Fields(Fields<'s>, &'v Map<String, Value>),
+    Fields(Fields<'s>, &'v Map),
     Items(Items<'s>, &'v [Value]),
 }
 
@@ -175,7 +175,7 @@ impl Items<'_> {
         }
     }
 
-    fn key(&self, keys: &[Arc<str>], fields: &Map<String, Value>) -> Result<Element, Invalid> {
+    fn key(&self, keys: &[Arc<str>], fields: &Map) -> Result<Element, Invalid> {
         let value = |name: &str| fields.get(name).or_else(|| self.default(name));
         let mut found: Vec<(Arc<str>, Value)> =
             keys.iter().filter_map(|name| Some((name.clone(), value(name)?.clone()))).collect();

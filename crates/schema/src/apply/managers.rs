@@ -97,8 +97,8 @@ impl Managed {
 
     fn encode(&self) -> Value {
         let mut entry = Map::new();
-        entry.insert("fieldsType".to_owned(), "FieldsV1".into());
-        entry.insert("fieldsV1".to_owned(), self.fields.to_value());
+        entry.insert("fieldsType", "FieldsV1".into());
+        entry.insert("fieldsV1", self.fields.to_value());
         for (name, text) in self.texts().into_iter().filter(|(_, text)| !text.is_empty()) {
             entry.insert(name.to_owned(), text.into());
         }

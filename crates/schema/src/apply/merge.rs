@@ -30,8 +30,8 @@ impl Merge<'_> {
     fn fields(
         &self,
         known: Fields<'_>,
-        live: &Map<String, Value>,
-        applied: &Map<String, Value>,
+        live: &Map,
+        applied: &Map,
     ) -> Result<Value, Invalid> {
         let mut merged = live.clone();
         for (name, applied) in applied {

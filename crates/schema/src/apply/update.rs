@@ -180,7 +180,7 @@ mod tests {
 
     fn managers(entries: &[(&str, &str, &str)]) -> Managers {
         let entry = |(manager, version, time): &(&str, &str, &str)| {
-            let fields = json!({ "f:data": { format!("f:{manager}"): {} } });
+            let fields = json!({ "f:data": { (format!("f:{manager}")): {} } });
             json!({
                 "manager": manager, "operation": "Update", "apiVersion": version, "time": time,
                 "fieldsType": "FieldsV1", "fieldsV1": fields,

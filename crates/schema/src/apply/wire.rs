@@ -34,10 +34,10 @@ impl FieldSet {
         Value::Object(self.to_map(false))
     }
 
-    fn to_map(&self, itself: bool) -> Map<String, Value> {
+    fn to_map(&self, itself: bool) -> Map {
         let mut map = Map::new();
         if itself {
-            map.insert(".".to_owned(), Value::Object(Map::new()));
+            map.insert(".", Value::Object(Map::new()));
         }
         for entry in &self.entries {
             let mut name = String::new();

@@ -11,7 +11,7 @@
 
 use super::PatchError;
 use crate::node::{Field, NodeId, Patch, Schema, Shape};
-use object::{Map, Value};
+use object::{FieldName, Map, Value};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -48,8 +48,8 @@ struct Known<'a> {
 impl<'a> Merge<'a> {
     fn object(
         &self,
-        target: &mut Map<String, Value>,
-        mut patch: Map<String, Value>,
+        target: &mut Map,
+        mut patch: Map,
         node: Option<NodeId>,
     ) -> Result<(), PatchError> {
         match patch.remove(DIRECTIVE) {
@@ -73,7 +73,7 @@ impl<'a> Merge<'a> {
         let mut lists = ListDirectives::take(&mut patch)?;
         for (key, value) in patch {
             let known = self.known(node, &key);
-            let (deleted, order) = (lists.deleted.remove(&key), lists.order.remove(&key));
+            let (deleted, order) = (lists.deleted.remove(key.as_str()), lists.order.remove(key.as_str()));
             self.field(target, key, value, known, Directives { deleted, order })?;
         }
         // What is left is about lists that the patch itself does not mention.
@@ -82,7 +82,7 @@ impl<'a> Merge<'a> {
             let directives = Directives { deleted: lists.deleted.remove(&key), order: lists.order.remove(&key) };
             if target.get(&key).is_some_and(Value::is_array) {
                 let known = self.known(node, &key);
-                self.field(target, key, Value::Array(Vec::new()), known, directives)?;
+                self.field(target, key.into(), Value::Array(Vec::new()), known, directives)?;
             }
         }
         Ok(())
@@ -101,8 +101,8 @@ impl<'a> Merge<'a> {
 
     fn field(
         &self,
-        target: &mut Map<String, Value>,
-        key: String,
+        target: &mut Map,
+        key: FieldName,
         value: Value,
         known: Known<'_>,
         directives: Directives,
@@ -202,9 +202,9 @@ struct ListDirectives {
 }
 
 impl ListDirectives {
-    fn take(patch: &mut Map<String, Value>) -> Result<Self, PatchError> {
+    fn take(patch: &mut Map) -> Result<Self, PatchError> {
         let mut taken = ListDirectives { deleted: [].into(), order: [].into() };
-        let directives: Vec<String> = patch.keys().filter(|key| key.starts_with('$')).cloned().collect();
+        let directives: Vec<String> = patch.keys().filter(|key| key.starts_with('$')).map(ToString::to_string).collect();
         for key in directives {
             let (lists, field) = match (key.strip_prefix(DELETE_FROM_LIST), key.strip_prefix(SET_ORDER)) {
                 (Some(field), _) => (&mut taken.deleted, field),
@@ -222,8 +222,8 @@ impl ListDirectives {
 }
 
 fn retain_keys(
-    target: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
+    target: &mut Map,
+    patch: &Map,
     retained: &Value,
 ) -> Result<(), PatchError> {
     let Some(retained) = retained.as_array() else {
@@ -237,7 +237,7 @@ fn retain_keys(
     Ok(())
 }
 
-fn is_deletion(patch: &Map<String, Value>) -> bool {
+fn is_deletion(patch: &Map) -> bool {
     patch.get(DIRECTIVE).is_some_and(|directive| directive == "delete")
 }
 
@@ -296,7 +296,7 @@ fn plain(value: Value) -> Value {
     }
 }
 
-fn plain_object(fields: Map<String, Value>) -> Map<String, Value> {
+fn plain_object(fields: Map) -> Map {
     let is_directive = |key: &str| {
         key == DIRECTIVE || key == RETAIN_KEYS || key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER)
     };

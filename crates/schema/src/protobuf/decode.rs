@@ -26,7 +26,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn fields(self, node: NodeId, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), ProtobufError> {
+    fn fields(self, node: NodeId, bytes: &[u8], into: &mut Map) -> Result<(), ProtobufError> {
         let Shape::Struct(known) = self.schema.shape(node) else {
             return Err(ProtobufError::new("a message stands where there is none"));
         };
@@ -39,7 +39,7 @@ impl<'a> Decoder<'a> {
         known: &'a Struct,
         path: &[u32],
         bytes: &[u8],
-        into: &mut Map<String, Value>,
+        into: &mut Map,
     ) -> Result<(), ProtobufError> {
         let mut reader = Reader(bytes);
         while let Some((number, found)) = reader.next_field()? {
@@ -56,7 +56,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn field(self, field: &Field, found: Found<'_>, into: &mut Map<String, Value>) -> Result<(), ProtobufError> {
+    fn field(self, field: &Field, found: Found<'_>, into: &mut Map) -> Result<(), ProtobufError> {
         match self.schema.shape(field.node) {
             Shape::List(list) => {
                 let items = into.entry(field.name.as_ref()).or_insert_with(|| json!([]));

@@ -90,6 +90,7 @@ async fn restart(report: &mut Report, server: &mut Server) {
 async fn lose(report: &mut Report, server: &Server) {
     let client = world::client(&server.kubeconfig());
     let mut deployments = Following::<Deployment>::start(&client).await;
+    world::complete(&mut deployments, PODS / EACH + 1).await;
     let before = pods(&client).await;
     let dead = json!({ "metadata": { "annotations": { "simulated.setpoint.dev/state": "dead" } } });
     for number in 0..LOST {

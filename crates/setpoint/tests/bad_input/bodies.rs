@@ -2,7 +2,7 @@
 
 use super::row::{CONFIG_MAPS, Row, config_map, dry_run, json_body, row};
 use http::{Method, header};
-use serde_json::{Value, json};
+use object::{Value, json};
 use testkit::https::{get, with_body};
 
 /// The bytes that a body may have.

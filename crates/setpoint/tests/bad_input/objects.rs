@@ -2,7 +2,7 @@
 
 use super::row::{CONFIG_MAPS, Row, config_map, dry_run, json_body, row};
 use http::Method;
-use serde_json::{Value, json};
+use object::{Value, json};
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = sizes();

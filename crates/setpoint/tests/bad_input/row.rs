@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{Method, Request};
-use serde_json::{Value, json};
+use object::{Value, json};
 use testkit::https::{Answer, with_body};
 use testkit::server::Server;
 

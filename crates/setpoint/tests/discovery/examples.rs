@@ -1,6 +1,6 @@
 //! An object of every kind: by hand where its rules ask for something, otherwise just a name.
 
-use serde_json::{Value, json};
+use object::{Value, json};
 use testkit::https::Client;
 
 /// Waits for what other objects need: pods run as the account that a loop makes in every namespace.

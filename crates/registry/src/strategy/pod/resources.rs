@@ -28,7 +28,7 @@ pub(super) fn requests_from_limits(resources: &mut Value) {
     if missing.is_empty() && requests.is_object() {
         return;
     }
-    let missing: Map<_, _> = missing.into_iter().map(|(name, limit)| (name.clone(), limit.clone())).collect();
+    let missing: Map = missing.into_iter().map(|(name, limit)| (name.clone(), limit.clone())).collect();
     if let Value::Object(requests) = resources.object_or_new("requests") {
         requests.extend(missing);
     }
@@ -83,13 +83,13 @@ pub(super) fn default_pod_level(spec: &mut Value) {
     for (name, amount) in aggregate(spec, "limits") {
         // Huge pages cannot be overcommitted, so what the containers may use is what the pod needs.
         if name.starts_with(HUGE_PAGES) && !requests.contains_key(name) && !limits.contains_key(name) {
-            limits.insert(name.to_owned(), Value::from(amount.to_string()));
+            limits.insert(name, Value::from(amount.to_string()));
         }
     }
     if !limits.is_empty() {
         for (name, amount) in aggregate(spec, "requests") {
             if is_pod_level(name) && can_overcommit(name) && !requests.contains_key(name) {
-                requests.insert(name.to_owned(), Value::from(amount.to_string()));
+                requests.insert(name, Value::from(amount.to_string()));
             }
         }
         for (name, limit) in &limits {

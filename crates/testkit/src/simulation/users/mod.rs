@@ -81,7 +81,7 @@ pub(super) async fn calm_down(world: &World) {
         drop(patch_node(world, node, &well).await);
     }
     for quota in world.all::<ResourceQuota>().await {
-        let hard: object::Map<String, Value> = quota.spec.hard.keys().map(|name| (name.clone(), json!("1k"))).collect();
+        let hard: object::Map = quota.spec.hard.keys().map(|name| (name.clone(), json!("1k"))).collect();
         let patch = json!({ "spec": { "hard": hard } });
         drop(world.admin.patch(&Target::of(&quota), "", PatchType::Merge, &patch).await);
     }
