@@ -106,7 +106,16 @@ mod tests {
 
     fn signatures(plan: &Plan) -> Option<Vec<String>> {
         let runtime::Write::Update { object, .. } = plan.writes.first()? else { panic!("{plan:?}") };
-        Some(object.at("data").as_object().unwrap().keys().filter(|key| *key != CONFIGURATION).map(ToString::to_string).collect())
+        Some(
+            object
+                .at("data")
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|key| *key != CONFIGURATION)
+                .map(ToString::to_string)
+                .collect(),
+        )
     }
 
     #[test]

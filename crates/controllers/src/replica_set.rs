@@ -12,8 +12,8 @@ use std::time::Duration;
 
 pub(crate) mod ranking;
 
-/// So many pods at most are created or deleted in one go.
-const BURST: usize = 500;
+/// So many pods at most are created or deleted in one go. A change of mind has to wait for that long.
+const BURST: usize = 2_000;
 
 pub(crate) fn controller() -> Controller {
     Controller::new("replicaset-controller")

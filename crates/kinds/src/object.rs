@@ -3,8 +3,7 @@
 use crate::Meta;
 use bytes::Bytes;
 use object::{Edit, Value};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
@@ -174,8 +173,7 @@ impl<K> Deref for Object<K> {
 }
 
 /// What all kinds have: for loops that treat them alike.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default)]
 pub struct Partial {
     pub api_version: String,
     pub kind: String,
@@ -184,11 +182,47 @@ pub struct Partial {
 
 impl Partial {
     pub fn read(raw: &Raw) -> Result<Self, Unreadable> {
-        let read = serde_json::from_slice::<Partial>(&raw.json);
-        let mut partial = read.map_err(|cause| Unreadable { kind: Cow::Borrowed("object"), cause })?;
+        let mut head = Head::default();
+        let read = serde_json::Deserializer::from_slice(&raw.json).deserialize_map(&mut head);
+        let mut partial = head.partial;
+        match read {
+            Err(cause) if !head.is_complete => return Err(Unreadable { kind: Cow::Borrowed("object"), cause }),
+            _ => {}
+        }
         if let Some(version) = raw.version {
             partial.metadata.resource_version = version.to_string();
         }
         Ok(partial)
+    }
+}
+
+/// Reads an object as far as its metadata, which objects are written to begin with, and gives up there.
+#[derive(Default)]
+struct Head {
+    partial: Partial,
+    is_complete: bool,
+}
+
+impl<'de> Visitor<'de> for &mut Head {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        while let Some(key) = access.next_key::<object::FieldName>()? {
+            match key.as_str() {
+                "apiVersion" => self.partial.api_version = access.next_value()?,
+                "kind" => self.partial.kind = access.next_value()?,
+                "metadata" => {
+                    self.partial.metadata = access.next_value()?;
+                    self.is_complete = true;
+                    return Err(A::Error::custom("the rest does not matter"));
+                }
+                _ => drop(access.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The parser recurses, so depth is a matter of safety: without a bound one request could end the whole process.
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::{FieldName, Map, Number, Value};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// The bound on nesting, which is serde_json's own.

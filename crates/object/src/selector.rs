@@ -4,8 +4,8 @@
 //! `matchExpressions`) inside objects; both become the same requirements. A field selector compares a few fields of
 //! an object that its resource declares selectable.
 
-use crate::name;
 use crate::Value;
+use crate::name;
 use std::collections::BTreeSet;
 use std::fmt;
 

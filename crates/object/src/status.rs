@@ -1,7 +1,7 @@
 //! API errors: what a client is told when a request fails, as a `Status` object.
 
-use crate::{View, field};
 use crate::{Map, Value, json};
+use crate::{View, field};
 use std::fmt;
 
 /// Why a request failed, in Kubernetes' words; each has its HTTP code.

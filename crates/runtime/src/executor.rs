@@ -5,17 +5,19 @@
 use crate::client::{Client, DeleteOptions, ListOptions, PatchType, Target};
 use crate::informer::Caches;
 use crate::plan::{Note, Plan, Write};
-use kinds::{Id, Key, Raw};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kinds::{Id, Key, Partial, Raw};
 use object::{ApiError, Reason, View};
-use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The first batch of creations; each one that succeeds allows twice as many, so that a mistake in a template costs
 /// one failed request and not hundreds.
 const FIRST_BATCH: usize = 1;
-/// So many requests of one plan are open at once at most.
-const MAX_AT_ONCE: usize = 500;
+/// So many requests of one plan are open at once at most: enough to keep the store busy, few enough for others to come
+/// in between.
+const MAX_AT_ONCE: usize = 128;
 /// A cache that nothing happens to says how far it has come at least this often.
 const BOOKMARKS: Duration = Duration::from_secs(90);
 
@@ -64,19 +66,39 @@ impl Executor {
             if outcome.error.is_some() && !run[0].is_report() {
                 continue;
             }
-            let mut batch = if matches!(run[0], Write::Create { .. }) { FIRST_BATCH } else { MAX_AT_ONCE };
+            let creates = matches!(run[0], Write::Create { .. });
             let mut rest = run.as_slice();
-            while !rest.is_empty() && (outcome.error.is_none() || rest[0].is_report()) {
+            let mut batch = FIRST_BATCH;
+            while creates && batch < MAX_AT_ONCE && !rest.is_empty() && outcome.error.is_none() {
                 let (now, later) = rest.split_at(batch.min(rest.len()));
-                let results = futures::future::join_all(now.iter().map(|write| self.write(write))).await;
-                for (write, result) in now.iter().zip(results) {
-                    self.take(write, result, &mut outcome);
-                }
+                self.write_all(now, &mut outcome).await;
                 rest = later;
-                batch = (batch * 2).min(MAX_AT_ONCE);
+                batch *= 2;
+            }
+            if outcome.error.is_none() || rest.first().is_some_and(Write::is_report) {
+                self.write_all(rest, &mut outcome).await;
             }
         }
         outcome
+    }
+
+    /// Sends writes, the next as soon as one is answered. After the first failure only what is on its way goes on.
+    async fn write_all(&self, writes: &[Write], outcome: &mut Outcome) {
+        let mut rest = writes.iter();
+        let mut open = FuturesUnordered::new();
+        loop {
+            while open.len() < MAX_AT_ONCE
+                && let Some(write) = rest.next().filter(|write| outcome.error.is_none() || write.is_report())
+            {
+                open.push(self.answer(write));
+            }
+            let Some((write, result)) = open.next().await else { return };
+            self.take(write, result, outcome);
+        }
+    }
+
+    async fn answer<'w>(&self, write: &'w Write) -> (&'w Write, Result<Option<Raw>, ApiError>) {
+        (write, self.write(write).await)
     }
 
     fn take(&self, write: &Write, result: Result<Option<Raw>, ApiError>, outcome: &mut Outcome) {
@@ -241,12 +263,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn read(raw: &Raw) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Head {
-            metadata: kinds::Meta,
-        }
-        let Head { metadata } = serde_json::from_slice(&raw.json).unwrap_or_default();
+        let metadata = Partial::read(raw).map(|partial| partial.metadata).unwrap_or_default();
         Answer {
             deleted: metadata.is_being_deleted(),
             name: metadata.name,

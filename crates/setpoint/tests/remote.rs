@@ -4,8 +4,8 @@
 use ambient::{Ambient, Tasks};
 use kinds::{ConfigMap, Event as CoreEvent, Key, Kind, Lease, Object, Raw};
 use object::{Reason, View};
-use runtime::{Client, DeleteOptions, Election, Event, Events, Https, ListOptions, Note, Recorder, Target, Timing};
 use object::{Value, json};
+use runtime::{Client, DeleteOptions, Election, Event, Events, Https, ListOptions, Note, Recorder, Target, Timing};
 use std::sync::Arc;
 use testkit::cluster::Cluster;
 

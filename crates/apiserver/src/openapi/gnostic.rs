@@ -362,8 +362,7 @@ mod tests {
         let text: Value = serde_json::from_slice(&written.json.unpack().unwrap()).unwrap();
         let binary = decode(&DOCUMENT, &written.protobuf.unpack().unwrap());
         for member in ["definitions", "paths", "parameters"] {
-            let (text, binary): (&Map, &Map) =
-                (text[member].as_object().unwrap(), binary[member].as_object().unwrap());
+            let (text, binary): (&Map, &Map) = (text[member].as_object().unwrap(), binary[member].as_object().unwrap());
             assert_eq!(text.len(), binary.len(), "{member}");
             for (name, value) in text {
                 assert_eq!(&binary[name], value, "{member} {name}");

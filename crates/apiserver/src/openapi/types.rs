@@ -106,8 +106,7 @@ pub(super) fn definitions<'a>(
 /// The type of `/version`.
 pub(super) fn version_info() -> (String, Value) {
     let text = json!({ "type": "string" });
-    let properties: Map =
-        VERSION_FIELDS.map(|name| (name.to_owned(), text.clone())).into_iter().collect();
+    let properties: Map = VERSION_FIELDS.map(|name| (name.to_owned(), text.clone())).into_iter().collect();
     let definition = json!({
         "type": "object", "description": "The version of the server.",
         "properties": properties, "required": VERSION_FIELDS,

@@ -195,8 +195,7 @@ mod tests {
 
     #[test]
     fn what_a_file_does_not_say_of_a_machine_is_as_usual() {
-        let read: Vec<Group> =
-            object::from_value(&object::json!([{ "count": 2, "capacity": { "cpu": 64 } }])).unwrap();
+        let read: Vec<Group> = object::from_value(&object::json!([{ "count": 2, "capacity": { "cpu": 64 } }])).unwrap();
         let fleet = Fleet::new(read).unwrap();
         let capacity = &fleet.member("node-1").unwrap().group.capacity;
         assert_eq!((capacity["cpu"], capacity["memory"]), ("64".parse().unwrap(), "256Gi".parse().unwrap()));

@@ -2,7 +2,9 @@
 
 use super::{FieldName, Map, Value};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
-use serde::de::{Deserialize, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{
+    Deserialize, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
@@ -151,7 +153,8 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     type Variant = Self;
 
     fn variant_seed<T: serde::de::DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Error> {
-        let name: serde::de::value::BorrowedStrDeserializer<'de, Error> = serde::de::value::BorrowedStrDeserializer::new(self.0);
+        let name: serde::de::value::BorrowedStrDeserializer<'de, Error> =
+            serde::de::value::BorrowedStrDeserializer::new(self.0);
         Ok((seed.deserialize(name)?, self))
     }
 }

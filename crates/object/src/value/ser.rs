@@ -1,7 +1,9 @@
 //! Trees from what serializes itself, and texts from trees.
 
 use super::{FieldName, Map, Value};
-use serde::ser::{Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple, SerializeTupleStruct};
+use serde::ser::{
+    Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple, SerializeTupleStruct,
+};
 use serde::{Serialize, Serializer};
 
 type Error = serde_json::Error;

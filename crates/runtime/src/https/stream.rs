@@ -131,7 +131,7 @@ fn event(line: &[u8]) -> Result<Event, ApiError> {
         "MODIFIED" => Ok(Event::Modified(raw())),
         "DELETED" => Ok(Event::Deleted(raw())),
         "BOOKMARK" => {
-            let Partial { metadata, .. } = serde_json::from_slice(bytes).map_err(ApiError::internal)?;
+            let Partial { metadata, .. } = Partial::read(&raw()).map_err(ApiError::internal)?;
             let initial_end = metadata.annotation(INITIAL_END) == "true";
             Ok(Event::Bookmark { version: metadata.resource_version, initial_end })
         }

@@ -76,13 +76,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn fields(
-        &self,
-        known: Fields<'_>,
-        old: &Map,
-        new: &Map,
-        changes: &mut Changes,
-    ) -> Result<(), Invalid> {
+    fn fields(&self, known: Fields<'_>, old: &Map, new: &Map, changes: &mut Changes) -> Result<(), Invalid> {
         let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {

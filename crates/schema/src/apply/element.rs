@@ -3,8 +3,8 @@
 //! The order of elements is the one in which they are written: fields, then items by key, by value, by position.
 //! Numbers are compared as numbers, so `80` and `80.0` name the same item.
 
-use object::Value;
 use object::Number;
+use object::Value;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;

@@ -27,12 +27,7 @@ impl Merge<'_> {
         }
     }
 
-    fn fields(
-        &self,
-        known: Fields<'_>,
-        live: &Map,
-        applied: &Map,
-    ) -> Result<Value, Invalid> {
+    fn fields(&self, known: Fields<'_>, live: &Map, applied: &Map) -> Result<Value, Invalid> {
         let mut merged = live.clone();
         for (name, applied) in applied {
             let value = match live.get(name) {

@@ -46,12 +46,7 @@ struct Known<'a> {
 }
 
 impl<'a> Merge<'a> {
-    fn object(
-        &self,
-        target: &mut Map,
-        mut patch: Map,
-        node: Option<NodeId>,
-    ) -> Result<(), PatchError> {
+    fn object(&self, target: &mut Map, mut patch: Map, node: Option<NodeId>) -> Result<(), PatchError> {
         match patch.remove(DIRECTIVE) {
             None => {}
             Some(directive) => match directive.as_str() {
@@ -204,7 +199,8 @@ struct ListDirectives {
 impl ListDirectives {
     fn take(patch: &mut Map) -> Result<Self, PatchError> {
         let mut taken = ListDirectives { deleted: [].into(), order: [].into() };
-        let directives: Vec<String> = patch.keys().filter(|key| key.starts_with('$')).map(ToString::to_string).collect();
+        let directives: Vec<String> =
+            patch.keys().filter(|key| key.starts_with('$')).map(ToString::to_string).collect();
         for key in directives {
             let (lists, field) = match (key.strip_prefix(DELETE_FROM_LIST), key.strip_prefix(SET_ORDER)) {
                 (Some(field), _) => (&mut taken.deleted, field),
@@ -221,11 +217,7 @@ impl ListDirectives {
     }
 }
 
-fn retain_keys(
-    target: &mut Map,
-    patch: &Map,
-    retained: &Value,
-) -> Result<(), PatchError> {
+fn retain_keys(target: &mut Map, patch: &Map, retained: &Value) -> Result<(), PatchError> {
     let Some(retained) = retained.as_array() else {
         return Err(PatchError::Malformed(format!("{RETAIN_KEYS} must be a list")));
     };

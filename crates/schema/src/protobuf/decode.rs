@@ -34,13 +34,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The fields of a message that is inlined at `path`; at the top the path is empty.
-    fn numbered(
-        self,
-        known: &'a Struct,
-        path: &[u32],
-        bytes: &[u8],
-        into: &mut Map,
-    ) -> Result<(), ProtobufError> {
+    fn numbered(self, known: &'a Struct, path: &[u32], bytes: &[u8], into: &mut Map) -> Result<(), ProtobufError> {
         let mut reader = Reader(bytes);
         while let Some((number, found)) = reader.next_field()? {
             let path: Vec<u32> = path.iter().copied().chain([number]).collect();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use testkit::server::Server;
 
 const TIMES: usize = 200;
+const SETTLING: Duration = Duration::from_millis(50);
 
 pub(crate) async fn measure(report: &mut Report) {
     let server = Server::on_disk_with_nodes(PROGRAM, 3).await;
@@ -19,6 +20,8 @@ pub(crate) async fn measure(report: &mut Report) {
     let (mut created, mut ready): (Vec<Duration>, Vec<Duration>) = Default::default();
     for _ in 0..TIMES {
         pods.until(|pods| pods.len() == 3 && pods.values().all(runs)).await;
+        // What there is to report is reported meanwhile.
+        world::pass(SETTLING).await;
         let others: Vec<String> = pods.objects.keys().cloned().collect();
         let victim = pods.objects.values().next().map(Target::of).expect("there are three");
         let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };

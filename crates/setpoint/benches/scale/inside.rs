@@ -19,7 +19,13 @@ pub(crate) async fn measure(report: &mut Report) {
     report.at_least("simulated nodes: Deployment of 10,000 pods, pods ready", PODS as f64 / took, "/s", 4_000.0);
 
     let image = json!([{ "name": "c", "image": "registry.example/app:2" }]);
-    world::patch(&client, &mut deployments, "web", &json!({ "spec": { "template": { "spec": { "containers": image } } } })).await;
+    world::patch(
+        &client,
+        &mut deployments,
+        "web",
+        &json!({ "spec": { "template": { "spec": { "containers": image } } } }),
+    )
+    .await;
     let took = world::complete(&mut deployments, 1).await;
     report.tell("simulated nodes: rolling update of 10,000 pods", took, "s");
 }
