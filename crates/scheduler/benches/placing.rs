@@ -6,7 +6,7 @@ use ambient::Clock;
 use kinds::{Namespace, Node, Object, Pod, ReplicaSet};
 use object::{Value, json};
 use runtime::Change;
-use scheduler::{DEFAULT, Decision, Profile, Scheduler};
+use scheduler::{Configuration, Decision, Scheduler};
 use std::sync::Arc;
 
 const NODES: usize = 5_000;
@@ -62,7 +62,7 @@ fn cluster(sets: usize) -> Scheduler {
             "spec": { "selector": { "matchLabels": { "app": name } } },
         })));
     }
-    let mut scheduler = Scheduler::new(caches, &[Profile::new(DEFAULT)]);
+    let mut scheduler = Scheduler::new(caches, &Configuration::default());
     let namespace = Object::<Namespace>::of(&json!({ "metadata": { "name": "default" } }));
     scheduler.namespace_changed(&Change::new(Arc::new(namespace)));
     for number in 0..NODES {

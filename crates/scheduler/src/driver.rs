@@ -3,7 +3,7 @@
 //! Deciding never waits for the API. Bindings are sent in bundles, many at a time; one that fails puts its pod back.
 
 use crate::actions::{self, Outcome};
-use crate::profile::Profile;
+use crate::config::Configuration;
 use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
 use ambient::Ambient;
@@ -68,7 +68,7 @@ impl Drop for Open {
     }
 }
 
-pub fn controller(profiles: Vec<Profile>) -> Controller {
+pub fn controller(configuration: Configuration) -> Controller {
     let inbox = Inbox::default();
     let told = |inbox: &Inbox| inbox.clone();
     let (pods, nodes, namespaces) = (told(&inbox), told(&inbox), told(&inbox));
@@ -95,7 +95,7 @@ pub fn controller(profiles: Vec<Profile>) -> Controller {
     let controller = helped_by::<PersistentVolume>(controller, &inbox, VOLUMES);
     let controller = helped_by::<StorageClass>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSINode>(controller, &inbox, VOLUMES);
-    controller.source(move |context, _, ambient| run(inbox.clone(), profiles.clone(), context, ambient))
+    controller.source(move |context, _, ambient| run(inbox.clone(), configuration.clone(), context, ambient))
 }
 
 /// Empty caches of everything that is looked up: for whoever decides without the API.
@@ -124,9 +124,9 @@ fn helped_by<K: kinds::Kind>(controller: Controller, inbox: &Inbox, plugins: &'s
     })
 }
 
-async fn run(inbox: Inbox, profiles: Vec<Profile>, context: Context, ambient: Ambient) {
+async fn run(inbox: Inbox, configuration: Configuration, context: Context, ambient: Ambient) {
     let _open = inbox.open();
-    let mut scheduler = Scheduler::new(context.caches.clone(), &profiles);
+    let mut scheduler = Scheduler::new(context.caches.clone(), &configuration);
     for node in context.caches.of::<Node>().all() {
         scheduler.node_changed(&Change::new(node));
     }

@@ -3,6 +3,7 @@
 
 use crate::profile::Profile;
 use crate::resources::{Amounts, estimated, requested};
+use crate::verdict::Plugin;
 use kinds::{Labels, NodeSelector, NodeTerm, Pod, Selector, Toleration};
 use object::selector::{Requirement, Test};
 use object::{Value, View};
@@ -102,7 +103,7 @@ impl Needs {
             estimate: estimated(pod),
             selector: spec.node_selector.clone(),
             required: spec.required_nodes(),
-            preferred: preferred(affinity.at("nodeAffinity")),
+            preferred: [preferred(affinity.at("nodeAffinity")), profile.added.preferred.clone()].concat(),
             tolerations: spec.tolerations.clone(),
             affinity: near("podAffinity"),
             anti_affinity: near("podAntiAffinity"),
@@ -172,7 +173,7 @@ fn weighed_terms(affinity: &Value, namespace: &str, sign: i64) -> Vec<(i64, Term
         .collect()
 }
 
-fn preferred(affinity: &Value) -> Vec<(i64, NodeTerm)> {
+pub(crate) fn preferred(affinity: &Value) -> Vec<(i64, NodeTerm)> {
     let weighed = affinity.items(PREFERRED).iter();
     weighed.map(|one| (one.int("weight").unwrap_or(0), NodeTerm::read(one.at("preference")))).collect()
 }
@@ -196,12 +197,16 @@ impl Term {
 
 fn spreads(pod: &Pod, profile: &Profile, siblings: Option<Selector>) -> Vec<Spread> {
     let own = &pod.spec.topology_spread_constraints;
-    if own.is_empty() {
-        let Some(selector) = siblings.filter(|selector| !selector.is_everything()) else { return Vec::new() };
-        let defaults = profile.spread.iter();
-        return defaults.map(|spread| Spread { selector: Some(selector.clone()), ..spread.clone() }).collect();
+    let mut spreads: Vec<Spread> =
+        own.iter().map(|constraint| Spread::read(constraint, &pod.metadata.labels)).collect();
+    if let Some(selector) = siblings.filter(|selector| own.is_empty() && !selector.is_everything()) {
+        let with_selector = |spread: &Spread| Spread { selector: Some(selector.clone()), ..spread.clone() };
+        spreads.extend(profile.spread.iter().map(with_selector));
     }
-    own.iter().map(|constraint| Spread::read(constraint, &pod.metadata.labels)).collect()
+    // What nobody looks at need not be counted.
+    let (filters, scores) = (profile.filters_by(Plugin::PodTopologySpread), profile.weights.spread != 0);
+    spreads.retain(|spread| if spread.is_hard { filters } else { scores });
+    spreads
 }
 
 impl Spread {

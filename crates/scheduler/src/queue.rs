@@ -13,13 +13,30 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The wait after a failure; it doubles with each one.
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(10);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backoff {
+    pub first: Duration,
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(10) }
+    }
+}
+
+impl Backoff {
+    fn after(self, failures: u32) -> Duration {
+        self.first.saturating_mul(2_u32.saturating_pow(failures)).min(self.most)
+    }
+}
+
 /// Whatever happens or not, a parked pod is tried again after this long.
 const MAX_PARKED: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
+    waits: Backoff,
     entries: HashMap<Key, Entry>,
     active: BTreeMap<(Reverse<i32>, u64), Key>,
     backoff: BTreeMap<(Instant, u64), Key>,
@@ -74,6 +91,10 @@ pub(crate) struct Stuck<'a> {
 }
 
 impl Queue {
+    pub(crate) fn new(waits: Backoff) -> Self {
+        Queue { waits, ..Queue::default() }
+    }
+
     /// A pod that waits, or what became of it meanwhile. One that asks for something else now is tried at once. Returns
     /// whether it is another pod than before.
     pub(crate) fn put(&mut self, pod: Arc<Object<Pod>>, shape: Shape) -> bool {
@@ -193,7 +214,7 @@ impl Queue {
     pub(crate) fn park(&mut self, key: &Key, plugins: &[Plugin], now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let deadline = now + MAX_PARKED;
-        entry.fail(now);
+        entry.fail(now, self.waits);
         entry.place = Place::Parked { deadline };
         let (shape, turn) = (entry.shape.clone(), entry.turn);
         self.deadlines.insert((deadline, turn, key.clone()));
@@ -206,7 +227,7 @@ impl Queue {
     /// Tries the pod in hand again after its back-off: what failed was not the search for a node.
     pub(crate) fn retry(&mut self, key: &Key, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let until = entry.fail(now);
+        let until = entry.fail(now, self.waits);
         self.back_off(key, until, false);
     }
 
@@ -229,9 +250,9 @@ impl Queue {
 
 impl Entry {
     /// Counts a failure; returns until when it has to wait.
-    fn fail(&mut self, now: Instant) -> Instant {
-        let backoff = (FIRST_BACKOFF * 2_u32.saturating_pow(self.failures)).min(MAX_BACKOFF);
-        self.failures = (self.failures + 1).min(16);
+    fn fail(&mut self, now: Instant, waits: Backoff) -> Instant {
+        let backoff = waits.after(self.failures);
+        self.failures = (self.failures + 1).min(32);
         *self.until.insert(now + backoff)
     }
 }

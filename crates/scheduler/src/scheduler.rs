@@ -2,9 +2,10 @@
 
 use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
+use crate::config::Configuration;
 use crate::needs::{Needs, Shape, Shapes};
 use crate::preemption::{self, Room};
-use crate::profile::Profile;
+use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::Ranking;
 use crate::siblings;
@@ -44,12 +45,14 @@ pub enum Decision {
 }
 
 impl Scheduler {
-    pub fn new(caches: Caches, profiles: &[Profile]) -> Self {
+    pub fn new(caches: Caches, configuration: &Configuration) -> Self {
+        let known = configuration.profiles.iter();
+        let profiles = known.map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect();
         Scheduler {
             cluster: Cluster::new(caches),
-            queue: Queue::default(),
+            queue: Queue::new(configuration.backoff),
             shapes: Shapes::default(),
-            profiles: profiles.iter().map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect(),
+            profiles,
             rankings: BTreeMap::new(),
             assumed: BTreeSet::new(),
             freed: Vec::new(),
@@ -58,8 +61,7 @@ impl Scheduler {
     }
 
     fn profile(&self, pod: &Pod) -> Option<Arc<Profile>> {
-        let name = pod.spec.scheduler_name.as_str();
-        self.profiles.get(if name.is_empty() { crate::profile::DEFAULT } else { name }).cloned()
+        self.profiles.get(chosen_by(pod)).cloned()
     }
 
     fn shape(&mut self, pod: &Pod) -> Shape {
@@ -199,9 +201,11 @@ impl Scheduler {
         let Entry { pod, shape, nominated, .. } = self.queue.pop(now)?;
         let nominated = nominated.unwrap_or_default();
         self.cluster.withdraw(&pod.key(), &nominated);
+        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
         let volumes = match Volumes::of(&shape, &self.cluster) {
-            Ok(volumes) => volumes,
-            Err(general) => return Some(self.wait_for_claims(pod, general, now)),
+            Ok(volumes) => volumes.waiting_if(binds),
+            Err(general) if binds => return Some(self.wait_for_claims(pod, general, now)),
+            Err(_) => Volumes::default(),
         };
         let mut ranking = self.ranking(&shape, volumes);
         let decision = match self.choose(&mut ranking, &pod, &nominated) {
@@ -220,7 +224,7 @@ impl Scheduler {
         let spot = self.cluster.spot(slot);
         let node = spot.name.clone();
         let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node));
-        let volumes = prepared.unwrap_or_default();
+        let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
         self.queue.remove(&key);
         self.assumed.insert(key);
@@ -238,7 +242,7 @@ impl Scheduler {
                 Some(room)
             }
             Err(why) => {
-                diagnosis.preemption = Some(why);
+                diagnosis.preemption = why;
                 // Whoever has been promised a place keeps it while those in the way are leaving.
                 if let Some(node) = self.queue.nomination(&pod.key()) {
                     self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node);
@@ -261,11 +265,12 @@ impl Scheduler {
 
     fn wait_for_claims(&mut self, pod: Arc<Object<Pod>>, general: String, now: Instant) -> Decision {
         let nodes = self.cluster.len();
+        let preempts = self.profile(&pod).is_some_and(|profile| profile.preemption.is_some());
         let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
         let diagnosis = Diagnosis {
             nodes,
             general: Some(general),
-            preemption: Some(format!("preemption: {}", summary(nodes, None, &helpless))),
+            preemption: preempts.then(|| format!("preemption: {}", summary(nodes, None, &helpless))),
             plugins: vec![Plugin::VolumeBinding],
             ..Diagnosis::default()
         };

@@ -11,6 +11,7 @@ use kinds::{
 use object::{Value, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which node a claim is to be provisioned for.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -49,6 +50,8 @@ pub struct Preparation {
     /// Volumes, and the claims that get them.
     pub matched: Vec<(String, Key)>,
     pub provisioned: Vec<Key>,
+    /// What is not bound after this long is given up, and the pod looks for another node.
+    pub(crate) timeout: Duration,
 }
 
 impl Preparation {
@@ -90,6 +93,14 @@ impl Volumes {
         }
         volumes.waiting.sort_by_key(|waiting| waiting.claim.requested());
         Ok(volumes)
+    }
+
+    /// Leaves out claims that wait for a node, where nobody is to bind them.
+    pub(crate) fn waiting_if(mut self, binds: bool) -> Self {
+        if !binds {
+            self.waiting.clear();
+        }
+        self
     }
 
     fn note_users(&mut self, claim: &Object<PersistentVolumeClaim>, cluster: &Cluster) {

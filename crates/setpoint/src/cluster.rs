@@ -1,7 +1,7 @@
 //! Wiring: store, registry, API, listener.
 
 use crate::certifier::Certifier;
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Loops};
 use crate::usage::SimulatedUsage;
 use crate::{in_process, kubeconfig};
 use ambient::Ambient;
@@ -41,6 +41,8 @@ pub struct Options {
     /// Where to append a line for every request, as far as the policy wants.
     pub audit_log: Option<PathBuf>,
     pub audit_policy: Option<PathBuf>,
+    /// How pods are placed.
+    pub scheduler: scheduler::Configuration,
 }
 
 impl Options {
@@ -55,6 +57,7 @@ impl Options {
             token_file: None,
             audit_log: None,
             audit_policy: None,
+            scheduler: scheduler::Configuration::default(),
         }
     }
 }
@@ -136,7 +139,8 @@ impl Cluster {
             cluster_cidr: if nodes.len() < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
             signer: Some(Arc::new(Certifier(authority.clone()))),
         };
-        let control_plane = ControlPlane::start(&clients, &settings, nodes, &ambient, &api.metrics.registry);
+        let loops = Loops { settings, scheduler: options.scheduler.clone(), fleet: nodes.clone() };
+        let control_plane = ControlPlane::start(&clients, &loops, &ambient, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;

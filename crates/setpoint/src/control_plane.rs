@@ -6,10 +6,20 @@ use controllers::Settings;
 use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
+use scheduler::Configuration;
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
 pub type Clients = Arc<dyn Fn(User, &str) -> Client + Send + Sync>;
+
+/// Which loops there are to be.
+#[derive(Clone, Debug, Default)]
+pub struct Loops {
+    pub settings: Settings,
+    pub scheduler: Configuration,
+    /// The simulated nodes there are.
+    pub fleet: Fleet,
+}
 
 /// All loops of a cluster, their caches being filled.
 #[derive(Clone, Debug)]
@@ -28,17 +38,12 @@ const MANAGER: &str = "kube-controller-manager";
 const LEASE: (&str, &str) = ("kube-system", MANAGER);
 
 impl ControlPlane {
-    /// Starts to watch; `fleet` are the simulated nodes there are.
-    pub fn start(
-        clients: &Clients,
-        settings: &Settings,
-        fleet: &Fleet,
-        ambient: &Ambient,
-        registry: &Registry,
-    ) -> Self {
+    /// Starts to watch.
+    pub fn start(clients: &Clients, wanted: &Loops, ambient: &Ambient, registry: &Registry) -> Self {
+        let Loops { settings, scheduler, fleet } = wanted;
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
-        loops.push(scheduler::controller(vec![scheduler::Profile::new(scheduler::DEFAULT)]));
+        loops.push(scheduler::controller(scheduler.clone()));
         if !fleet.is_empty() {
             let clients = clients.clone();
             let as_node = move |name: &str| {

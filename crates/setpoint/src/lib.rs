@@ -8,7 +8,8 @@ mod kubeconfig;
 mod usage;
 
 pub use cluster::{Cluster, Options, StoreChoice};
-pub use control_plane::{Clients, ControlPlane};
+pub use control_plane::{Clients, ControlPlane, Loops};
 pub use controllers::Settings;
 pub use node::simulated::{Fleet, Group};
+pub use scheduler::Configuration;
 pub use usage::SimulatedUsage;

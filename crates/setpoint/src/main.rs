@@ -3,9 +3,9 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Fleet, Group, Options, StoreChoice};
+use setpoint::{Cluster, Configuration, Fleet, Group, Options, StoreChoice};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -61,6 +61,9 @@ struct Serve {
     /// An audit.k8s.io/v1 policy that says how much is written of which request; by default who did what, of all.
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    /// A kubescheduler.config.k8s.io/v1 KubeSchedulerConfiguration: the scheduler's profiles, by schedulerName.
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<PathBuf>,
 }
 
 fn parse_store(text: &str) -> Result<StoreChoice, String> {
@@ -90,6 +93,18 @@ fn parse_nodes(text: &str) -> Result<Groups, String> {
 fn read_nodes(path: &str) -> Result<Groups, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     serde_saphyr::from_str(&text).map(Groups).map_err(|error| format!("{path}: {error}"))
+}
+
+fn read_scheduler(path: &Path) -> anyhow::Result<Configuration> {
+    let read = || {
+        let text = std::fs::read_to_string(path)?;
+        let file = serde_saphyr::from_str(&text)?;
+        Configuration::read(&file).map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            anyhow::Error::msg(errors.join("; "))
+        })
+    };
+    read().with_context(|| format!("the scheduler's configuration {}", path.display()))
 }
 
 fn main() -> ExitCode {
@@ -130,6 +145,7 @@ async fn run(serve: Serve, nodes: Vec<Group>) -> anyhow::Result<()> {
         token_file: serve.token_file,
         audit_log: serve.audit_log,
         audit_policy: serve.audit_policy,
+        scheduler: serve.scheduler_config.as_deref().map(read_scheduler).transpose()?.unwrap_or_default(),
     };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;
     let took = clock.monotonic().duration_since(started).as_millis();
