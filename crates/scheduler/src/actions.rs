@@ -26,7 +26,7 @@ pub(crate) fn takes_long(decision: &Decision) -> bool {
 
 pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) -> Outcome {
     match decision {
-        Decision::Bind { pod, node, volumes } => {
+        Decision::Bind { pod, node, volumes, .. } => {
             let bound = async {
                 bind_claims(&volumes, &node, context).await?;
                 bind(&pod, &node, context).await

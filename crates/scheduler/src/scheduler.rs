@@ -3,6 +3,7 @@
 use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
 use crate::config::Configuration;
+use crate::figures::{Figures, Pending};
 use crate::needs::{Needs, Shape, Shapes};
 use crate::preemption::{self, Room};
 use crate::profile::{Profile, chosen_by};
@@ -31,32 +32,48 @@ pub struct Scheduler {
     assumed: BTreeSet<Key>,
     /// Nodes that have room they had not, and pods that are elsewhere or otherwise than before: who it may help is
     /// asked before the next decision.
-    freed: Vec<Slot>,
+    freed: Vec<(Slot, &'static str)>,
     moved: Vec<Shape>,
+    /// Pods that are not to be placed yet.
+    gated: BTreeSet<Key>,
+    figures: Figures,
+}
+
+/// How often and since when a pod has been tried, this time included.
+#[derive(Clone, Copy, Debug)]
+pub struct Tries {
+    pub(crate) count: u32,
+    pub(crate) since: Instant,
 }
 
 /// What is to be done about a pod.
 #[derive(Debug)]
 pub enum Decision {
     /// A node does; before that, something may have to be done about volumes.
-    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation },
+    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation, tries: Tries },
     /// No node does; others may have to go so that one does.
     Wait { pod: Arc<Object<Pod>>, diagnosis: Diagnosis, room: Option<Room> },
 }
 
 impl Scheduler {
     pub fn new(caches: Caches, configuration: &Configuration) -> Self {
+        Scheduler::counted(caches, configuration, Figures::default())
+    }
+
+    pub(crate) fn counted(caches: Caches, configuration: &Configuration, figures: Figures) -> Self {
         let known = configuration.profiles.iter();
         let profiles = known.map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect();
         Scheduler {
             cluster: Cluster::new(caches),
-            queue: Queue::new(configuration.backoff),
+            queue: Queue::new(configuration.backoff, figures.clone()),
             shapes: Shapes::default(),
             profiles,
             rankings: BTreeMap::new(),
             assumed: BTreeSet::new(),
             freed: Vec::new(),
             moved: Vec::new(),
+            gated: BTreeSet::new(),
+            figures,
         }
     }
 
@@ -90,7 +107,7 @@ impl Scheduler {
         }
         let shape = self.shape(pod);
         if self.cluster.put_pod(pod.clone(), shape.clone(), &pod.spec.node_name) {
-            self.freed.extend(self.cluster.slot(&pod.spec.node_name));
+            self.freed.extend(self.cluster.slot(&pod.spec.node_name).map(|slot| (slot, "AssignedPodUpdate")));
             self.moved.push(shape);
         }
     }
@@ -107,10 +124,16 @@ impl Scheduler {
         if self.assumed.contains(&key) {
             return;
         }
-        let waits = pod.is_active() && pod.spec.scheduling_gates.is_empty() && self.profile(pod).is_some();
-        if !waits {
-            return self.forget(&key);
+        let is_ours = pod.is_active() && self.profile(pod).is_some();
+        let is_gated = is_ours && !pod.spec.scheduling_gates.is_empty();
+        if !is_ours || is_gated {
+            self.forget(&key);
+            if is_gated && self.gated.insert(key) {
+                self.figures.entered("gated", "UnscheduledPodAdd");
+            }
+            return;
         }
+        self.gated.remove(&key);
         let shape = self.shape(pod);
         let before = self.queue.nomination(&key);
         let is_new = self.queue.put(pod.clone(), shape.clone());
@@ -128,15 +151,23 @@ impl Scheduler {
     /// A pod that needs no node any more.
     fn forget(&mut self, key: &Key) {
         self.assumed.remove(key);
+        self.gated.remove(key);
         self.unqueue(key);
         let home = self.cluster.home(key).map(|spot| spot.residents.iter().find(|resident| resident.is(key)));
         self.moved.extend(home.flatten().map(|resident| resident.shape.clone()));
-        self.freed.extend(self.cluster.remove_pod(key));
+        self.freed.extend(self.cluster.remove_pod(key).map(|slot| (slot, "AssignedPodDelete")));
+    }
+
+    pub(crate) fn pending(&self) -> Pending {
+        Pending { gated: self.gated.len(), ..self.queue.pending() }
     }
 
     pub fn node_changed(&mut self, change: &Change<Node>) {
         match (&change.new, &change.old) {
-            (Some(node), _) => self.freed.extend(self.cluster.put_node(node.clone())),
+            (Some(node), old) => {
+                let event = if old.is_some() { "NodeUpdate" } else { "NodeAdd" };
+                self.freed.extend(self.cluster.put_node(node.clone()).map(|slot| (slot, event)));
+            }
             (None, Some(old)) => self.cluster.remove_node(&old.metadata.name),
             (None, None) => {}
         }
@@ -164,10 +195,10 @@ impl Scheduler {
     }
 
     /// Something that pods refused by these points of view may have waited for.
-    pub(crate) fn helps(&mut self, plugins: &[Plugin], now: Instant) {
+    pub(crate) fn helps(&mut self, plugins: &[Plugin], event: &str, now: Instant) {
         let stuck = self.queue.stuck().filter(|stuck| stuck.plugins.iter().any(|plugin| plugins.contains(plugin)));
         let helped: Vec<u32> = stuck.map(|stuck| stuck.shape.number).collect();
-        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+        helped.into_iter().for_each(|shape| self.queue.wake(shape, event, now));
     }
 
     /// Wakes those pods that may fit now.
@@ -176,29 +207,31 @@ impl Scheduler {
         if freed.is_empty() && moved.is_empty() {
             return;
         }
-        let freed: BTreeSet<Slot> = freed.into_iter().filter(|slot| *slot < self.cluster.slots()).collect();
+        let freed: BTreeMap<Slot, &str> = freed.into_iter().filter(|(slot, _)| *slot < self.cluster.slots()).collect();
+        const NEIGHBOURS: &str = "AssignedPodAdd";
         let mut helped = Vec::new();
         for stuck in self.queue.stuck() {
             let around = [Plugin::PodTopologySpread, Plugin::InterPodAffinity];
             let looked_around = stuck.plugins.iter().any(|plugin| around.contains(plugin));
             let helps = match self.rankings.get_mut(&stuck.shape.number) {
-                None => true,
+                None => Some(*freed.values().next().unwrap_or(&NEIGHBOURS)),
                 Some(ranking) => {
-                    freed.iter().any(|slot| ranking.would_open(&self.cluster, *slot))
-                        || (looked_around && moved.iter().any(|shape| ranking.cares_about(&self.cluster, shape)))
+                    let opened = freed.iter().find(|(slot, _)| ranking.would_open(&self.cluster, **slot));
+                    let mut cares = moved.iter().filter(|_| looked_around);
+                    let moved = || cares.any(|shape| ranking.cares_about(&self.cluster, shape)).then_some(NEIGHBOURS);
+                    opened.map(|(_, event)| *event).or_else(moved)
                 }
             };
-            if helps {
-                helped.push(stuck.shape.number);
-            }
+            helped.extend(helps.map(|event| (stuck.shape.number, event)));
         }
-        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+        helped.into_iter().for_each(|(shape, event)| self.queue.wake(shape, event, now));
     }
 
     /// Decides about the next pod; none if none is to be placed now.
     pub fn next(&mut self, now: Instant) -> Option<Decision> {
         self.wake(now);
-        let Entry { pod, shape, nominated, .. } = self.queue.pop(now)?;
+        let Entry { pod, shape, nominated, failures, since, .. } = self.queue.pop(now)?;
+        let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
         let nominated = nominated.unwrap_or_default();
         self.cluster.withdraw(&pod.key(), &nominated);
         let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
@@ -209,7 +242,7 @@ impl Scheduler {
         };
         let mut ranking = self.ranking(&shape, volumes);
         let decision = match self.choose(&mut ranking, &pod, &nominated) {
-            Some(slot) => self.bind(&ranking, pod, slot),
+            Some(slot) => self.bind(&ranking, pod, slot, tries),
             None => self.wait(&mut ranking, pod, now),
         };
         // What is known about claims may be wrong by the time the next pod comes.
@@ -219,7 +252,7 @@ impl Scheduler {
         Some(decision)
     }
 
-    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot) -> Decision {
+    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
         let key = pod.key();
         let spot = self.cluster.spot(slot);
         let node = spot.name.clone();
@@ -231,12 +264,16 @@ impl Scheduler {
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
         // Others may have waited for such a pod to be somewhere.
         self.moved.push(ranking.shape.clone());
-        Decision::Bind { pod, node, volumes }
+        Decision::Bind { pod, node, volumes, tries }
     }
 
     fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
         let mut diagnosis = ranking.diagnose(&self.cluster);
-        let room = match preemption::make_room(ranking, &self.cluster, &pod) {
+        let room = preemption::make_room(ranking, &self.cluster, &pod);
+        if ranking.profile.preemption.is_some() {
+            self.figures.preempted(room.as_ref().ok().map(|room| room.victims.len()));
+        }
+        let room = match room {
             Ok(room) => {
                 self.nominate(&pod, &ranking.shape, &room);
                 Some(room)
@@ -310,7 +347,7 @@ impl Scheduler {
             return;
         }
         // It did not get to its node after all.
-        self.freed.extend(self.cluster.remove_pod(&key));
+        self.freed.extend(self.cluster.remove_pod(&key).map(|slot| (slot, "AssignedPodDelete")));
         let pod = self.cluster.caches.of::<Pod>().get(&key);
         if let Some(pod) = pod.filter(|pod| pod.spec.node_name.is_empty()) {
             self.await_node(&pod);

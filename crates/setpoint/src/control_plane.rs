@@ -43,7 +43,7 @@ impl ControlPlane {
         let Loops { settings, scheduler, fleet } = wanted;
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
-        loops.push(scheduler::controller(scheduler.clone()));
+        loops.push(scheduler::controller(scheduler.clone(), registry));
         if !fleet.is_empty() {
             let clients = clients.clone();
             let as_node = move |name: &str| {
