@@ -5,6 +5,7 @@ use crate::aggregated::Aggregated;
 use crate::audit::Audit;
 use crate::authn::Authentication;
 use crate::authorization::Authorization;
+use crate::debug::DebugSources;
 use crate::flow::Flow;
 use crate::metrics::Metrics;
 use crate::openapi::Documents;
@@ -33,6 +34,7 @@ pub struct Shared {
     pub(crate) address: String,
     /// Who knows what nodes and pods use, once there is somebody.
     pub(crate) usage: OnceLock<Arc<dyn UsageSource>>,
+    pub(crate) debug: DebugSources,
 }
 
 impl Deref for Api {
@@ -69,6 +71,7 @@ impl Api {
             audit,
             address,
             usage: OnceLock::new(),
+            debug: DebugSources::default(),
             ambient,
         }));
         api.authorization.start(&api);

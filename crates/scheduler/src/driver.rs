@@ -4,20 +4,21 @@
 
 use crate::actions::{self, Outcome};
 use crate::config::Configuration;
+use crate::explanation::Explanation;
 use crate::figures::{Ending, Figures};
 use crate::profile::chosen_by;
 use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
 use ambient::{Ambient, Clock};
 use kinds::{
-    CSINode, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
-    ReplicationController, Service, StatefulSet, StorageClass, Time,
+    CSIDriver, CSINode, CSIStorageCapacity, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet, StorageClass, Time,
 };
 use parking_lot::Mutex;
 use prometheus::Registry;
 use runtime::{Caches, Change, Context, Controller};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 /// So many pods are decided about before what has changed meanwhile is looked at.
@@ -33,8 +34,11 @@ enum News {
     Pod(Change<Pod>),
     Node(Change<Node>),
     Namespace(Change<Namespace>),
+    Service(Change<Service>),
     /// Something that pods refused by these may have waited for, and what it is called.
     Helps(&'static [Plugin], String),
+    /// Somebody wants to know what stands in the way of a pod.
+    Question(Key, oneshot::Sender<Option<Explanation>>),
 }
 
 /// Changes that wait to be looked at; closed while nobody does.
@@ -42,11 +46,13 @@ enum News {
 struct Inbox(Arc<(Mutex<Option<Vec<News>>>, Notify)>);
 
 impl Inbox {
-    fn put(&self, news: News) {
-        if let Some(waiting) = self.0.0.lock().as_mut() {
-            waiting.push(news);
-            self.0.1.notify_one();
-        }
+    /// Returns whether anybody is there to look at it.
+    fn put(&self, news: News) -> bool {
+        let mut waiting = self.0.0.lock();
+        let Some(waiting) = waiting.as_mut() else { return false };
+        waiting.push(news);
+        self.0.1.notify_one();
+        true
     }
 
     /// Open until what is returned is dropped: a scheduler that does not lead must not collect what it never reads.
@@ -72,11 +78,31 @@ impl Drop for Open {
     }
 }
 
-pub fn controller(configuration: Configuration, registry: &Registry) -> Controller {
+/// Where the scheduler of this process can be asked, while it leads.
+#[derive(Clone, Debug)]
+pub struct Desk(Inbox);
+
+/// Another scheduler leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotLeading;
+
+impl Desk {
+    /// What stands in the way of a pod that waits; none if it does not wait here.
+    pub async fn explain(&self, pod: Key) -> Result<Option<Explanation>, NotLeading> {
+        let (answer, answered) = oneshot::channel();
+        match self.0.put(News::Question(pod, answer)) {
+            true => answered.await.map_err(|_| NotLeading),
+            false => Err(NotLeading),
+        }
+    }
+}
+
+/// The scheduler as a loop, and where it can be asked.
+pub fn controller(configuration: Configuration, registry: &Registry) -> (Controller, Desk) {
     let inbox = Inbox::default();
     let figures = Figures::new(registry);
     let told = |inbox: &Inbox| inbox.clone();
-    let (pods, nodes, namespaces) = (told(&inbox), told(&inbox), told(&inbox));
+    let (pods, nodes, namespaces, services) = (told(&inbox), told(&inbox), told(&inbox), told(&inbox));
     let controller = Controller::new(crate::DEFAULT)
         .workers(0)
         .watches_changes::<Pod>(move |change, _| {
@@ -91,7 +117,10 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> Controll
             namespaces.put(News::Namespace(change.clone()));
             Vec::new()
         })
-        .reads::<Service>()
+        .watches_changes::<Service>(move |change, _| {
+            services.put(News::Service(change.clone()));
+            Vec::new()
+        })
         .reads::<ReplicaSet>()
         .reads::<ReplicationController>()
         .reads::<StatefulSet>()
@@ -100,24 +129,29 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> Controll
     let controller = helped_by::<PersistentVolume>(controller, &inbox, VOLUMES);
     let controller = helped_by::<StorageClass>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSINode>(controller, &inbox, VOLUMES);
-    controller.source(move |context, _, ambient| {
+    let controller = helped_by::<CSIDriver>(controller, &inbox, VOLUMES);
+    let controller = helped_by::<CSIStorageCapacity>(controller, &inbox, VOLUMES);
+    let desk = Desk(inbox.clone());
+    let controller = controller.source(move |context, _, ambient| {
         let loops = Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient };
         let configuration = configuration.clone();
         async move { loops.run(&configuration).await }
-    })
+    });
+    (controller, desk)
 }
 
 /// Empty caches of everything that is looked up: for whoever decides without the API.
 pub fn caches() -> Caches {
     Caches::default()
+        .with::<CSIDriver>()
         .with::<CSINode>()
+        .with::<CSIStorageCapacity>()
         .with::<PersistentVolume>()
         .with::<PersistentVolumeClaim>()
         .with::<Pod>()
         .with::<PodDisruptionBudget>()
         .with::<ReplicaSet>()
         .with::<ReplicationController>()
-        .with::<Service>()
         .with::<StatefulSet>()
         .with::<StorageClass>()
 }
@@ -200,6 +234,9 @@ impl Loop {
         for namespace in caches.of::<Namespace>().all() {
             scheduler.namespace_changed(&Change::new(namespace));
         }
+        for service in caches.of::<Service>().all() {
+            scheduler.service_changed(&Change::new(service));
+        }
         for pod in caches.of::<Pod>().all() {
             scheduler.pod_changed(&Change::new(pod));
         }
@@ -253,7 +290,12 @@ fn take_in(scheduler: &mut Scheduler, news: News, now: Instant) {
         News::Pod(change) => scheduler.pod_changed(&change),
         News::Node(change) => scheduler.node_changed(&change),
         News::Namespace(change) => scheduler.namespace_changed(&change),
+        News::Service(change) => scheduler.service_changed(&change),
         News::Helps(plugins, event) => scheduler.helps(plugins, &event, now),
+        News::Question(pod, answer) => {
+            // Whoever asked may have gone.
+            let _ = answer.send(scheduler.explain(&pod));
+        }
     }
 }
 

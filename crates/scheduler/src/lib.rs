@@ -13,6 +13,7 @@ mod actions;
 mod cluster;
 mod config;
 mod driver;
+mod explanation;
 mod figures;
 mod filters;
 mod needs;
@@ -32,7 +33,8 @@ mod volumes;
 
 pub use actions::Outcome;
 pub use config::Configuration;
-pub use driver::{caches, controller};
+pub use driver::{Desk, NotLeading, caches, controller};
+pub use explanation::Explanation;
 pub use preemption::Room;
 pub use profile::{DEFAULT, Profile, Weights};
 pub use scheduler::{Decision, Scheduler, Tries};

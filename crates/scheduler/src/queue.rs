@@ -136,6 +136,17 @@ impl Queue {
         true
     }
 
+    /// A pod that waits, and where it does.
+    pub(crate) fn get(&self, key: &Key) -> Option<(&Entry, &'static str)> {
+        let entry = self.entries.get(key)?;
+        let queue = match entry.place {
+            Place::InHand | Place::Active => "active",
+            Place::Backoff { .. } => "backoff",
+            Place::Parked { .. } => "unschedulable",
+        };
+        Some((entry, queue))
+    }
+
     pub(crate) fn nominate(&mut self, key: &Key, node: &str) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.nominated = Some(node.to_owned());

@@ -335,20 +335,19 @@ impl Ranking {
     /// Why there is none.
     pub(crate) fn diagnose(&self, cluster: &Cluster) -> Diagnosis {
         let mut diagnosis = Diagnosis { nodes: cluster.len(), ..Diagnosis::default() };
-        let passed_over = |name: &str| self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name));
-        let elsewhere = Refusal::firm(Plugin::NodeAffinity, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
-        for slot in 0..cluster.slots() {
-            let spot = cluster.spot(slot);
-            if spot.node.is_none() {
-                continue;
-            }
-            match self.does(cluster, slot, None) {
-                _ if passed_over(&spot.name) => diagnosis.count(&elsewhere),
-                Err(refusal) => diagnosis.count(&refusal),
-                Ok(()) => {}
-            }
-        }
+        self.verdicts(cluster).filter_map(|(_, verdict)| verdict.err()).for_each(|refusal| diagnosis.count(&refusal));
         diagnosis
+    }
+
+    /// What is to be said of each node.
+    pub(crate) fn verdicts<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = (&'a str, Verdict)> {
+        let passed_over = move |name: &str| self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name));
+        let elsewhere = Refusal::firm(Plugin::NodeAffinity, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
+        let there = (0..cluster.slots()).filter(|slot| cluster.spot(*slot).node.is_some());
+        there.map(move |slot| match cluster.spot(slot).name.as_str() {
+            name if passed_over(name) => (name, Err(elsewhere.clone())),
+            name => (name, self.does(cluster, slot, None)),
+        })
     }
 
     /// The nodes that could do if pods left them.

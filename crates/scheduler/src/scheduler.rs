@@ -1,5 +1,7 @@
 //! The scheduler without the API: what has changed goes in, decisions come out.
 
+mod explain;
+
 use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
 use crate::config::Configuration;
@@ -9,10 +11,10 @@ use crate::preemption::{self, Room};
 use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::Ranking;
-use crate::siblings;
+use crate::siblings::{self, Services};
 use crate::verdict::{Diagnosis, Plugin, summary};
 use crate::volumes::{Preparation, Volumes};
-use kinds::{Key, Namespace, Node, Object, Pod};
+use kinds::{Key, Namespace, Node, Object, Pod, Service};
 use runtime::{Caches, Change};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub struct Scheduler {
     pub(crate) cluster: Cluster,
     pub(crate) queue: Queue,
     shapes: Shapes,
+    services: Services,
     profiles: BTreeMap<String, Arc<Profile>>,
     rankings: BTreeMap<u32, Ranking>,
     /// Pods that are on their way to a node by a decision that the caches have not seen yet.
@@ -67,6 +70,7 @@ impl Scheduler {
             cluster: Cluster::new(caches),
             queue: Queue::new(configuration.backoff, figures.clone()),
             shapes: Shapes::default(),
+            services: Services::default(),
             profiles,
             rankings: BTreeMap::new(),
             assumed: BTreeSet::new(),
@@ -83,7 +87,7 @@ impl Scheduler {
 
     fn shape(&mut self, pod: &Pod) -> Shape {
         let profile = self.profile(pod).unwrap_or_else(|| Arc::new(Profile::new(&pod.spec.scheduler_name)));
-        let siblings = siblings::selector(pod, &self.cluster.caches);
+        let siblings = siblings::selector(pod, &self.services, &self.cluster.caches);
         self.shapes.of(Needs::read(pod, &profile, siblings))
     }
 
@@ -173,6 +177,11 @@ impl Scheduler {
         }
     }
 
+    pub fn service_changed(&mut self, change: &Change<Service>) {
+        change.old.iter().for_each(|old| self.services.remove(&old.key()));
+        change.new.iter().for_each(|new| self.services.put(new));
+    }
+
     pub fn namespace_changed(&mut self, change: &Change<Namespace>) {
         let (name, labels) = match (&change.new, &change.old) {
             (Some(new), _) => (new.metadata.name.clone(), Some(new.metadata.labels.clone())),
@@ -234,29 +243,34 @@ impl Scheduler {
         let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
         let nominated = nominated.unwrap_or_default();
         self.cluster.withdraw(&pod.key(), &nominated);
-        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
-        let volumes = match Volumes::of(&shape, &self.cluster) {
-            Ok(volumes) => volumes.waiting_if(binds),
-            Err(general) if binds => return Some(self.wait_for_claims(pod, general, now)),
-            Err(_) => Volumes::default(),
+        let volumes = match self.volumes(&shape) {
+            Ok(volumes) => volumes,
+            Err(general) => return Some(self.wait_for_claims(pod, general, now)),
         };
         let mut ranking = self.ranking(&shape, volumes);
         let decision = match self.choose(&mut ranking, &pod, &nominated) {
             Some(slot) => self.bind(&ranking, pod, slot, tries),
             None => self.wait(&mut ranking, pod, now),
         };
-        // What is known about claims may be wrong by the time the next pod comes.
-        if ranking.shape.claims.is_empty() {
-            self.keep(ranking);
-        }
+        self.keep(ranking);
         Some(decision)
+    }
+
+    /// What is known of the volumes that pods of a shape want; or why they can be nowhere.
+    fn volumes(&self, shape: &Shape) -> Result<Volumes, String> {
+        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
+        match Volumes::of(shape, &self.cluster) {
+            Ok(volumes) => Ok(volumes.waiting_if(binds)),
+            Err(general) if binds => Err(general),
+            Err(_) => Ok(Volumes::default()),
+        }
     }
 
     fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
         let key = pod.key();
         let spot = self.cluster.spot(slot);
         let node = spot.name.clone();
-        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node));
+        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
         let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
         self.queue.remove(&key);
@@ -331,6 +345,10 @@ impl Scheduler {
 
     /// Remembers a ranking for the next pod of its shape, in the place of the oldest if there are too many.
     fn keep(&mut self, ranking: Ranking) {
+        // What is known about claims may be wrong by the time the next pod comes.
+        if !ranking.shape.claims.is_empty() {
+            return;
+        }
         let most = (REMEMBERED / self.cluster.slots().max(1) as usize).clamp(4, 1024);
         while self.rankings.len() >= most {
             self.rankings.pop_first();

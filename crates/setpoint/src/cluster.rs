@@ -142,6 +142,7 @@ impl Cluster {
         let loops = Loops { settings, scheduler: options.scheduler.clone(), fleet: nodes.clone() };
         let control_plane = ControlPlane::start(&clients, &loops, &ambient, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
+        api.debug("scheduling", Arc::new(control_plane.scheduling()));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

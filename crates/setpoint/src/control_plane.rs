@@ -1,12 +1,14 @@
 //! The loops of a cluster: which run, and as whom.
 
+use crate::explain::SchedulingDesk;
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use controllers::Settings;
+use kinds::Key;
 use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
-use scheduler::Configuration;
+use scheduler::{Configuration, Desk};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
@@ -25,6 +27,7 @@ pub struct Loops {
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     pub manager: Arc<Manager>,
+    desk: Desk,
     /// As whom it stands for election.
     candidate: Client,
     /// Tells who leads.
@@ -43,7 +46,8 @@ impl ControlPlane {
         let Loops { settings, scheduler, fleet } = wanted;
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
-        loops.push(scheduler::controller(scheduler.clone(), registry));
+        let (scheduler, desk) = scheduler::controller(scheduler.clone(), registry);
+        loops.push(scheduler);
         if !fleet.is_empty() {
             let clients = clients.clone();
             let as_node = move |name: &str| {
@@ -63,7 +67,13 @@ impl ControlPlane {
         };
         let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));
         let recorder = Recorder::new(reader.clone(), MANAGER, "", ambient, registry);
-        ControlPlane { manager, candidate: reader, recorder, ambient: ambient.clone() }
+        ControlPlane { manager, desk, candidate: reader, recorder, ambient: ambient.clone() }
+    }
+
+    /// Where it can be asked why pods wait.
+    pub fn scheduling(&self) -> SchedulingDesk {
+        let lease = Key::new(LEASE.0, LEASE.1);
+        SchedulingDesk { desk: self.desk.clone(), caches: self.manager.caches.clone(), lease }
     }
 
     /// Lets the loops work, once their caches are filled, until the tasks are stopped.

@@ -3,6 +3,7 @@
 mod certifier;
 mod cluster;
 mod control_plane;
+mod explain;
 pub mod in_process;
 mod kubeconfig;
 mod usage;
@@ -10,6 +11,7 @@ mod usage;
 pub use cluster::{Cluster, Options, StoreChoice};
 pub use control_plane::{Clients, ControlPlane, Loops};
 pub use controllers::Settings;
+pub use explain::SchedulingDesk;
 pub use node::simulated::{Fleet, Group};
 pub use scheduler::Configuration;
 pub use usage::SimulatedUsage;

@@ -47,6 +47,6 @@ mod simulated {
 
     transcripts! { "transcripts/simulated", 3:
         access autoscaling cron_job daemon_set deployment disruption garbage job leader maintenance quota replica_set
-        scheduling services stateful_set volumes workloads
+        scheduling services stateful_set unschedulable volumes workloads
     }
 }

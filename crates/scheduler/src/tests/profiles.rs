@@ -4,7 +4,8 @@ use super::{Fixture, asking, caches, in_zone, merge, node, pod};
 use crate::Configuration;
 use kinds::{Object, Service};
 use object::{Value, json};
-use runtime::Caches;
+use runtime::{Caches, Change};
+use std::sync::Arc;
 
 /// Two profiles: the usual one, and "other" with whatever.
 fn configured(other: &Value, caches: Caches, nodes: &[Value]) -> Fixture {
@@ -127,16 +128,16 @@ fn every_pod_of_a_profile_can_be_kept_to_some_nodes() {
 
 #[test]
 fn pods_that_say_nothing_are_spread_as_the_profile_says() {
-    let mut there = caches();
-    there.put::<Service>(Object::of(&json!({
-        "metadata": { "name": "web", "namespace": "default" }, "spec": { "selector": { "app": "web" } },
-    })));
     let hard =
         json!({ "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule" });
     let list = with_args("PodTopologySpread", &json!({ "defaultingType": "List", "defaultConstraints": [hard] }));
     let mut full = in_zone("b", "two");
     merge(&mut full, &json!({ "spec": { "unschedulable": true } }));
-    let mut fixture = configured(&list, there, &[in_zone("a", "one"), full]);
+    let mut fixture = configured(&list, caches(), &[in_zone("a", "one"), full]);
+    let service = Object::<Service>::of(&json!({
+        "metadata": { "name": "web", "namespace": "default" }, "spec": { "selector": { "app": "web" } },
+    }));
+    fixture.scheduler.service_changed(&Change::new(Arc::new(service)));
     let web = |name: &str| by_other(pod(name, &json!({ "metadata": { "labels": { "app": "web" } } })));
     assert_eq!(fixture.place(&web("p")), "p on a");
     let refusal = fixture.place(&web("q"));
