@@ -2,6 +2,7 @@
 
 use crate::certifier::Certifier;
 use crate::control_plane::{ControlPlane, Loops};
+use crate::logs::SimulatedLogs;
 use crate::usage::SimulatedUsage;
 use crate::{in_process, kubeconfig};
 use ambient::Ambient;
@@ -10,7 +11,7 @@ use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use controllers::{Cidr, Settings};
-use node::simulated::Fleet;
+use node::simulated::{Fleet, Logs};
 use registry::Registry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -142,6 +143,8 @@ impl Cluster {
         let loops = Loops { settings, scheduler: options.scheduler.clone(), fleet: nodes.clone() };
         let control_plane = ControlPlane::start(&clients, &loops, &ambient, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
+        let logs = Logs::new(control_plane.manager.caches.clone(), nodes.clone());
+        api.show_logs(Arc::new(SimulatedLogs(logs)));
         api.debug("scheduling", Arc::new(control_plane.scheduling()));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
