@@ -17,6 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     run("plain pods of one set", 10_000, 10_000.0, 1, &json!({}));
+    numbered("each with a label of its own", 10_000, 10_000.0);
     run("plain pods of 100 sets, mixed", 10_000, 10_000.0, 100, &json!({}));
     let constraint = |topology: &str| {
         json!({ "maxSkew": 1, "topologyKey": topology, "whenUnsatisfiable": "DoNotSchedule",
@@ -35,10 +36,24 @@ fn main() {
     run("rather near each other, by zone", 10_000, 2_000.0, 1, &json!({ "affinity": { "podAffinity": preferred } }));
 }
 
-#[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 fn run(what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
+    let pods = (0..pods).map(|number| Arc::new(Object::of(&pod(number, sets, spec)))).collect();
+    place(what, pods, bound, sets);
+}
+
+/// Pods like those of a StatefulSet or an indexed Job: labels number them, and nobody selects by that.
+fn numbered(what: &str, pods: usize, bound: f64) {
+    let numbered = |number: usize| {
+        let mut pod = pod(number, 1, &json!({}));
+        pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(number.to_string());
+        Arc::new(Object::of(&pod))
+    };
+    place(what, (0..pods).map(numbered).collect(), bound, 1);
+}
+
+#[allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
+fn place(what: &str, pods: Vec<Arc<Object<Pod>>>, bound: f64, sets: usize) {
     let mut scheduler = cluster(sets);
-    let pods: Vec<_> = (0..pods).map(|number| pod(number, sets, spec)).collect();
     let started = Clock::system().monotonic();
     pods.into_iter().for_each(|pod| scheduler.pod_changed(&Change::new(pod)));
     let mut placed = 0;
@@ -85,7 +100,7 @@ fn node(number: usize) -> Object<Node> {
     }))
 }
 
-fn pod(number: usize, sets: usize, spec: &Value) -> Arc<Object<Pod>> {
+fn pod(number: usize, sets: usize, spec: &Value) -> Value {
     let set = format!("set-{}", number % sets);
     let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": set, "controller": true });
     let mut pod = json!({
@@ -99,5 +114,5 @@ fn pod(number: usize, sets: usize, spec: &Value) -> Arc<Object<Pod>> {
     for (key, value) in spec.as_object().into_iter().flatten() {
         pod["spec"][key] = value.clone();
     }
-    Arc::new(Object::of(&pod))
+    pod
 }

@@ -15,6 +15,7 @@ pub(crate) struct Needs {
     /// Which profile of the scheduler it is placed by.
     pub profile: String,
     pub namespace: String,
+    /// Those that somebody looks at: [`Shapes`] leaves out the others.
     pub labels: Labels,
     pub priority: i32,
     /// Whether others may have to go for it.
@@ -126,6 +127,13 @@ impl Needs {
     pub(crate) fn looks_around(&self) -> bool {
         let spread = self.spread.iter().any(|spread| spread.is_hard);
         spread || !self.affinity.is_empty() || !self.anti_affinity.is_empty()
+    }
+
+    /// The labels of pods that it looks at.
+    fn looks_at(&self) -> impl Iterator<Item = &str> {
+        let selectors =
+            self.terms().map(|term| &term.selector).chain(self.spread.iter().map(|spread| &spread.selector));
+        selectors.flatten().flat_map(Selector::requirements).map(|requirement| requirement.key.as_str())
     }
 
     /// Everything it says about other pods.
@@ -261,8 +269,13 @@ fn disks(pod: &Pod) -> Vec<(String, bool)> {
 }
 
 /// Needs that are known, each with a number.
+///
+/// Labels that nobody looks at make no difference, and are left out: pods that are only numbered by them are alike. When
+/// somebody begins to look at a label, the pods that have it get other shapes.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
+    /// Labels that somebody looks at, or has looked at.
+    looked_at: BTreeSet<String>,
     known: std::collections::HashMap<Arc<Needs>, Shape>,
     next: u32,
     /// How many there may be before those that nobody has any more are looked for.
@@ -284,7 +297,21 @@ impl std::ops::Deref for Shape {
 }
 
 impl Shapes {
-    pub(crate) fn of(&mut self, needs: Needs) -> Shape {
+    /// Labels that the needs look at and nobody has before: from now on they count.
+    pub(crate) fn begin_to_look_at(&mut self, needs: &Needs) -> BTreeSet<String> {
+        let fresh = needs.looks_at().filter(|key| !self.looked_at.contains(*key));
+        let fresh: BTreeSet<String> = fresh.map(str::to_owned).collect();
+        self.looked_at.extend(fresh.iter().cloned());
+        fresh
+    }
+
+    /// The shape of a pod that had another one before some of its labels were looked at.
+    pub(crate) fn again(&mut self, pod: &Pod, before: &Needs) -> Shape {
+        self.of(Needs { labels: pod.metadata.labels.clone(), ..before.clone() })
+    }
+
+    pub(crate) fn of(&mut self, mut needs: Needs) -> Shape {
+        needs.labels.retain(|key, _| self.looked_at.contains(key));
         if let Some(shape) = self.known.get(&needs) {
             return shape.clone();
         }

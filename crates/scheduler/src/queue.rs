@@ -136,6 +136,28 @@ impl Queue {
         true
     }
 
+    /// Gives the pods that `is_meant` other shapes; they need the same as before.
+    pub(crate) fn reshape(&mut self, is_meant: impl Fn(&Pod) -> bool, mut shape: impl FnMut(&Pod, &Shape) -> Shape) {
+        // In an order that is the same in every run, since shapes are numbered as they come.
+        let meant: BTreeSet<Key> =
+            self.entries.iter().filter(|(_, entry)| is_meant(&entry.pod)).map(|(key, _)| key.clone()).collect();
+        for key in &meant {
+            let Some(entry) = self.entries.get_mut(key) else { continue };
+            let shape = shape(&entry.pod, &entry.shape);
+            let before = std::mem::replace(&mut entry.shape, shape.clone());
+            let Some(parked) = self.parked.get_mut(&before.number) else { continue };
+            if !parked.pods.remove(key) {
+                continue;
+            }
+            let plugins = parked.plugins.clone();
+            if parked.pods.is_empty() {
+                self.parked.remove(&before.number);
+            }
+            let new = || Parked { shape: shape.clone(), plugins, pods: BTreeSet::new() };
+            self.parked.entry(shape.number).or_insert_with(new).pods.insert(key.clone());
+        }
+    }
+
     /// A pod that waits, and where it does.
     pub(crate) fn get(&self, key: &Key) -> Option<(&Entry, &'static str)> {
         let entry = self.entries.get(key)?;

@@ -88,7 +88,15 @@ impl Scheduler {
     fn shape(&mut self, pod: &Pod) -> Shape {
         let profile = self.profile(pod).unwrap_or_else(|| Arc::new(Profile::new(&pod.spec.scheduler_name)));
         let siblings = siblings::selector(pod, &self.services, &self.cluster.caches);
-        self.shapes.of(Needs::read(pod, &profile, siblings))
+        let needs = Needs::read(pod, &profile, siblings);
+        let fresh = self.shapes.begin_to_look_at(&needs);
+        if !fresh.is_empty() {
+            let shapes = &mut self.shapes;
+            let is_meant = |pod: &Pod| pod.metadata.labels.keys().any(|key| fresh.contains(key));
+            self.cluster.reshape(is_meant, |pod, before| shapes.again(pod, before));
+            self.queue.reshape(is_meant, |pod, before| shapes.again(pod, before));
+        }
+        self.shapes.of(needs)
     }
 
     pub fn pod_changed(&mut self, change: &Change<Pod>) {
