@@ -5,7 +5,9 @@ use crate::aggregated::Aggregated;
 use crate::audit::Audit;
 use crate::authn::Authentication;
 use crate::authorization::Authorization;
+use crate::debug::DebugSources;
 use crate::flow::Flow;
+use crate::logs::LogSource;
 use crate::metrics::Metrics;
 use crate::openapi::Documents;
 use crate::usage::UsageSource;
@@ -33,6 +35,9 @@ pub struct Shared {
     pub(crate) address: String,
     /// Who knows what nodes and pods use, once there is somebody.
     pub(crate) usage: OnceLock<Arc<dyn UsageSource>>,
+    /// Who has the logs of pods, once there is somebody.
+    pub(crate) logs: OnceLock<Arc<dyn LogSource>>,
+    pub(crate) debug: DebugSources,
 }
 
 impl Deref for Api {
@@ -69,6 +74,8 @@ impl Api {
             audit,
             address,
             usage: OnceLock::new(),
+            logs: OnceLock::new(),
+            debug: DebugSources::default(),
             ambient,
         }));
         api.authorization.start(&api);
@@ -78,5 +85,10 @@ impl Api {
     /// From now on `source` is asked what nodes and pods use; the first one stays.
     pub fn measure(&self, source: Arc<dyn UsageSource>) {
         let _ = self.usage.set(source);
+    }
+
+    /// From now on `source` is asked for the logs of pods; the first one stays.
+    pub fn show_logs(&self, source: Arc<dyn LogSource>) {
+        let _ = self.logs.set(source);
     }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     let resources = api.registry.resources();
     let rows = resources.rows();
     match segments.as_slice() {
-        [] => Ok(json_answer(&json!({ "paths": paths(rows) }))),
+        [] => Ok(json_answer(&json!({ "paths": paths(rows, api.debug.topics()) }))),
         ["version"] => Ok(json_answer(&version())),
         ["api"] if wants_aggregated(headers) => Ok(aggregated(api, rows, true, headers)),
         ["apis"] if wants_aggregated(headers) => Ok(aggregated(api, rows, false, headers)),
@@ -63,6 +63,11 @@ pub(crate) async fn serve(
             let text = api.metrics.text(&api.registry.cache.counts(), bytes);
             Ok(render::response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", Body::whole(text)))
         }
+        ["debug", topic, path @ ..] => match api.debug.answer(topic, path).await {
+            // For people to read.
+            Some(answer) => Ok(render::respond(Format::Json, StatusCode::OK, &answer?, true)),
+            None => Err(not_served()),
+        },
         _ => Err(not_served()),
     }
 }
@@ -136,11 +141,12 @@ pub(crate) fn digest(document: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-fn paths(rows: &[Arc<registry::Resource>]) -> Vec<String> {
+fn paths(rows: &[Arc<registry::Resource>], topics: Vec<String>) -> Vec<String> {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
             .map(str::to_owned)
             .into();
+    paths.extend(topics);
     for row in rows {
         match row.group.as_ref() {
             "" => paths.push(format!("/api/{}", row.version)),

@@ -35,7 +35,14 @@ pub struct ConfigMap {
     pub data: BTreeMap<String, String>,
 }
 
-kind!(ConfigMap, "v1", "configmaps", namespaced);
+kind!(ConfigMap, "v1", "configmaps", namespaced,
+"behavior" => |map| {
+    let says = map.metadata.labels.contains_key(SIMULATED_BEHAVIOR);
+    Vec::from_iter(says.then(|| map.metadata.namespace.clone()))
+});
+
+/// A label of ConfigMaps that say how simulated pods and nodes behave.
+pub const SIMULATED_BEHAVIOR: &str = "simulated.setpoint.dev/behavior";
 
 /// Without the data of most: tokens are what loops look at, and those they decode themselves.
 #[derive(Clone, Debug, Default, Deserialize)]

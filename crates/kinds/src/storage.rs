@@ -73,6 +73,28 @@ impl PersistentVolume {
     }
 }
 
+/// How much of a class can be made for some nodes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CSIStorageCapacity {
+    pub metadata: Meta,
+    pub storage_class_name: String,
+    /// Absent, it is for no node.
+    pub node_topology: LabelSelector,
+    pub capacity: Option<Quantity>,
+    pub maximum_volume_size: Option<Quantity>,
+}
+
+kind!(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced,
+    "class" => |capacity| vec![capacity.storage_class_name.clone()]);
+
+impl CSIStorageCapacity {
+    /// The largest volume that can be made; none if that is not known.
+    pub fn largest(&self) -> Option<Quantity> {
+        self.maximum_volume_size.or(self.capacity)
+    }
+}
+
 /// How classes were named before there was a field for it; it still counts.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 /// What the size of volumes goes by among resources.
@@ -244,6 +266,8 @@ kind!(CSIDriver, "storage.k8s.io/v1", "csidrivers", cluster);
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CSIDriverSpec {
+    /// Whether it says how much it can make where.
+    pub storage_capacity: bool,
     pub attach_required: Option<bool>,
 }
 

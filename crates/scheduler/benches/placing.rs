@@ -7,7 +7,7 @@ use figures::Report;
 use kinds::{Namespace, Node, Object, Pod, ReplicaSet};
 use object::{Value, json};
 use runtime::Change;
-use scheduler::{DEFAULT, Decision, Profile, Scheduler};
+use scheduler::{Configuration, Decision, Scheduler};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -19,7 +19,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut report = Report::from_arguments("placing");
-    let mut run = |what, pods, bound, sets, spec: &Value| place(&mut report, what, pods, bound, sets, spec);
+    place(&mut report, "each with a label of its own", numbered(10_000), 10_000.0, 1);
+    let mut run =
+        |what, pods, bound, sets, spec: &Value| place(&mut report, what, plain(pods, sets, spec), bound, sets);
     run("plain pods of one set", 10_000, 10_000.0, 1, &json!({}));
     run("plain pods of 100 sets, mixed", 10_000, 10_000.0, 100, &json!({}));
     let constraint = |topology: &str| {
@@ -40,9 +42,22 @@ fn main() -> ExitCode {
     report.finish()
 }
 
-fn place(report: &mut Report, what: &str, pods: usize, bound: f64, sets: usize, spec: &Value) {
+fn plain(pods: usize, sets: usize, spec: &Value) -> Vec<Arc<Object<Pod>>> {
+    (0..pods).map(|number| Arc::new(Object::of(&pod(number, sets, spec)))).collect()
+}
+
+/// Pods like those of a StatefulSet or an indexed Job: labels number them, and nobody selects by that.
+fn numbered(pods: usize) -> Vec<Arc<Object<Pod>>> {
+    let numbered = |number: usize| {
+        let mut pod = pod(number, 1, &json!({}));
+        pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = json!(number.to_string());
+        Arc::new(Object::of(&pod))
+    };
+    (0..pods).map(numbered).collect()
+}
+
+fn place(report: &mut Report, what: &str, pods: Vec<Arc<Object<Pod>>>, bound: f64, sets: usize) {
     let mut scheduler = cluster(sets);
-    let pods: Vec<_> = (0..pods).map(|number| pod(number, sets, spec)).collect();
     let started = Clock::system().monotonic();
     pods.into_iter().for_each(|pod| scheduler.pod_changed(&Change::new(pod)));
     let mut placed = 0;
@@ -65,7 +80,7 @@ fn cluster(sets: usize) -> Scheduler {
             "spec": { "selector": { "matchLabels": { "app": name } } },
         })));
     }
-    let mut scheduler = Scheduler::new(caches, &[Profile::new(DEFAULT)]);
+    let mut scheduler = Scheduler::new(caches, &Configuration::default());
     let namespace = Object::<Namespace>::of(&json!({ "metadata": { "name": "default" } }));
     scheduler.namespace_changed(&Change::new(Arc::new(namespace)));
     for number in 0..NODES {
@@ -88,7 +103,7 @@ fn node(number: usize) -> Object<Node> {
     }))
 }
 
-fn pod(number: usize, sets: usize, spec: &Value) -> Arc<Object<Pod>> {
+fn pod(number: usize, sets: usize, spec: &Value) -> Value {
     let set = format!("set-{}", number % sets);
     let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": set, "controller": true });
     let mut pod = json!({
@@ -102,5 +117,5 @@ fn pod(number: usize, sets: usize, spec: &Value) -> Arc<Object<Pod>> {
     for (key, value) in spec.as_object().into_iter().flatten() {
         pod["spec"][key] = value.clone();
     }
-    Arc::new(Object::of(&pod))
+    pod
 }

@@ -1,16 +1,13 @@
 //! What a decision means for the API: a binding, claims to be bound before it, a report, pods that have to go.
 
 use crate::preemption::Room;
+use crate::profile::chosen_by;
 use crate::scheduler::Decision;
 use crate::volumes::{Preparation, SELECTED_NODE};
 use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, Time};
 use object::{ApiError, Reason, Value, json};
 use runtime::{Context, DeleteOptions, Note, PatchType, Target};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Claims that are not bound after this long are given up, and the pod looks for another node.
-const BINDING_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What became of a decision.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ pub(crate) fn takes_long(decision: &Decision) -> bool {
 
 pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) -> Outcome {
     match decision {
-        Decision::Bind { pod, node, volumes } => {
+        Decision::Bind { pod, node, volumes, .. } => {
             let bound = async {
                 bind_claims(&volumes, &node, context).await?;
                 bind(&pod, &node, context).await
@@ -121,7 +118,7 @@ async fn preempt(pod: &Object<Pod>, room: &Room, context: &Context, now: Time) -
         gone_is_done(patch_status(other, &patch, context).await)?;
     }
     for victim in room.victims.iter().filter(|victim| !victim.metadata.is_being_deleted()) {
-        let message = format!("{}: preempting to accommodate a higher priority pod", crate::DEFAULT);
+        let message = format!("{}: preempting to accommodate a higher priority pod", chosen_by(pod));
         let condition = json!({
             "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": message,
             "lastTransitionTime": now.to_string(), "observedGeneration": victim.metadata.generation,
@@ -183,7 +180,7 @@ async fn bind_claims(volumes: &Preparation, node: &str, context: &Context) -> Re
         Ok(())
     };
     let late = || Err(ApiError::new(Reason::Timeout, "binding volumes: timed out waiting for the condition"));
-    tokio::time::timeout(BINDING_TIMEOUT, bound).await.unwrap_or_else(|_| late())
+    tokio::time::timeout(volumes.timeout, bound).await.unwrap_or_else(|_| late())
 }
 
 async fn until_bound(key: &Key, node: &str, is_provisioned: bool, context: &Context) -> Result<(), ApiError> {

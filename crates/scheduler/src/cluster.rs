@@ -277,6 +277,22 @@ impl Cluster {
         true
     }
 
+    /// Gives the pods that `is_meant` other shapes; they need the same as before.
+    pub(crate) fn reshape(&mut self, is_meant: impl Fn(&Pod) -> bool, mut shape: impl FnMut(&Pod, &Shape) -> Shape) {
+        for slot in 0..self.slots() {
+            let spot = &mut self.spots[slot as usize];
+            let pods = spot.residents.iter_mut().chain(&mut spot.nominated);
+            let mut is_changed = false;
+            for resident in pods.filter(|resident| is_meant(&resident.pod)) {
+                resident.shape = shape(&resident.pod, &resident.shape);
+                is_changed = true;
+            }
+            if is_changed {
+                self.touch(slot);
+            }
+        }
+    }
+
     /// A pod is on the node that it was put on. Returns whether it is so.
     pub(crate) fn confirm(&mut self, pod: &Arc<Object<Pod>>) -> bool {
         let key = pod.key();

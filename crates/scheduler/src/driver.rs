@@ -3,18 +3,23 @@
 //! Deciding never waits for the API. Bindings are sent in bundles, many at a time; one that fails puts its pod back.
 
 use crate::actions::{self, Outcome};
-use crate::profile::Profile;
+use crate::config::Configuration;
+use crate::explanation::Explanation;
+use crate::figures::{Ending, Figures};
+use crate::profile::chosen_by;
 use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
-use ambient::Ambient;
+use ambient::{Ambient, Clock};
 use kinds::{
-    CSINode, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet,
-    ReplicationController, Service, StatefulSet, StorageClass, Time,
+    CSIDriver, CSINode, CSIStorageCapacity, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet, StorageClass, Time,
 };
 use parking_lot::Mutex;
+use prometheus::Registry;
 use runtime::{Caches, Change, Context, Controller};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 /// So many pods are decided about before what has changed meanwhile is looked at.
 const ROUND: usize = 256;
@@ -29,8 +34,11 @@ enum News {
     Pod(Change<Pod>),
     Node(Change<Node>),
     Namespace(Change<Namespace>),
-    /// Something that pods refused by these may have waited for.
-    Helps(&'static [Plugin]),
+    Service(Change<Service>),
+    /// Something that pods refused by these may have waited for, and what it is called.
+    Helps(&'static [Plugin], String),
+    /// Somebody wants to know what stands in the way of a pod.
+    Question(Key, oneshot::Sender<Option<Explanation>>),
 }
 
 /// Changes that wait to be looked at; closed while nobody does.
@@ -38,11 +46,13 @@ enum News {
 struct Inbox(Arc<(Mutex<Option<Vec<News>>>, Notify)>);
 
 impl Inbox {
-    fn put(&self, news: News) {
-        if let Some(waiting) = self.0.0.lock().as_mut() {
-            waiting.push(news);
-            self.0.1.notify_one();
-        }
+    /// Returns whether anybody is there to look at it.
+    fn put(&self, news: News) -> bool {
+        let mut waiting = self.0.0.lock();
+        let Some(waiting) = waiting.as_mut() else { return false };
+        waiting.push(news);
+        self.0.1.notify_one();
+        true
     }
 
     /// Open until what is returned is dropped: a scheduler that does not lead must not collect what it never reads.
@@ -68,10 +78,31 @@ impl Drop for Open {
     }
 }
 
-pub fn controller(profiles: Vec<Profile>) -> Controller {
+/// Where the scheduler of this process can be asked, while it leads.
+#[derive(Clone, Debug)]
+pub struct Desk(Inbox);
+
+/// Another scheduler leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotLeading;
+
+impl Desk {
+    /// What stands in the way of a pod that waits; none if it does not wait here.
+    pub async fn explain(&self, pod: Key) -> Result<Option<Explanation>, NotLeading> {
+        let (answer, answered) = oneshot::channel();
+        match self.0.put(News::Question(pod, answer)) {
+            true => answered.await.map_err(|_| NotLeading),
+            false => Err(NotLeading),
+        }
+    }
+}
+
+/// The scheduler as a loop, and where it can be asked.
+pub fn controller(configuration: Configuration, registry: &Registry) -> (Controller, Desk) {
     let inbox = Inbox::default();
+    let figures = Figures::new(registry);
     let told = |inbox: &Inbox| inbox.clone();
-    let (pods, nodes, namespaces) = (told(&inbox), told(&inbox), told(&inbox));
+    let (pods, nodes, namespaces, services) = (told(&inbox), told(&inbox), told(&inbox), told(&inbox));
     let controller = Controller::new(crate::DEFAULT)
         .workers(0)
         .watches_changes::<Pod>(move |change, _| {
@@ -86,7 +117,10 @@ pub fn controller(profiles: Vec<Profile>) -> Controller {
             namespaces.put(News::Namespace(change.clone()));
             Vec::new()
         })
-        .reads::<Service>()
+        .watches_changes::<Service>(move |change, _| {
+            services.put(News::Service(change.clone()));
+            Vec::new()
+        })
         .reads::<ReplicaSet>()
         .reads::<ReplicationController>()
         .reads::<StatefulSet>()
@@ -95,20 +129,29 @@ pub fn controller(profiles: Vec<Profile>) -> Controller {
     let controller = helped_by::<PersistentVolume>(controller, &inbox, VOLUMES);
     let controller = helped_by::<StorageClass>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSINode>(controller, &inbox, VOLUMES);
-    controller.source(move |context, _, ambient| run(inbox.clone(), profiles.clone(), context, ambient))
+    let controller = helped_by::<CSIDriver>(controller, &inbox, VOLUMES);
+    let controller = helped_by::<CSIStorageCapacity>(controller, &inbox, VOLUMES);
+    let desk = Desk(inbox.clone());
+    let controller = controller.source(move |context, _, ambient| {
+        let loops = Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient };
+        let configuration = configuration.clone();
+        async move { loops.run(&configuration).await }
+    });
+    (controller, desk)
 }
 
 /// Empty caches of everything that is looked up: for whoever decides without the API.
 pub fn caches() -> Caches {
     Caches::default()
+        .with::<CSIDriver>()
         .with::<CSINode>()
+        .with::<CSIStorageCapacity>()
         .with::<PersistentVolume>()
         .with::<PersistentVolumeClaim>()
         .with::<Pod>()
         .with::<PodDisruptionBudget>()
         .with::<ReplicaSet>()
         .with::<ReplicationController>()
-        .with::<Service>()
         .with::<StatefulSet>()
         .with::<StorageClass>()
 }
@@ -118,84 +161,161 @@ const VOLUMES: &[Plugin] =
 
 fn helped_by<K: kinds::Kind>(controller: Controller, inbox: &Inbox, plugins: &'static [Plugin]) -> Controller {
     let inbox = inbox.clone();
-    controller.watches_changes::<K>(move |_, _| {
-        inbox.put(News::Helps(plugins));
+    controller.watches_changes::<K>(move |change, _| {
+        let what = match (&change.old, &change.new) {
+            (None, _) => "Add",
+            (Some(_), Some(_)) => "Update",
+            (Some(_), None) => "Delete",
+        };
+        inbox.put(News::Helps(plugins, format!("{}{what}", K::ID.kind)));
         Vec::new()
     })
 }
 
-async fn run(inbox: Inbox, profiles: Vec<Profile>, context: Context, ambient: Ambient) {
-    let _open = inbox.open();
-    let mut scheduler = Scheduler::new(context.caches.clone(), &profiles);
-    for node in context.caches.of::<Node>().all() {
-        scheduler.node_changed(&Change::new(node));
-    }
-    for namespace in context.caches.of::<Namespace>().all() {
-        scheduler.namespace_changed(&Change::new(namespace));
-    }
-    for pod in context.caches.of::<Pod>().all() {
-        scheduler.pod_changed(&Change::new(pod));
-    }
-    let (done, mut outcomes) = mpsc::unbounded_channel();
-    let mut under_way = 0;
-    loop {
-        let now = ambient.clock.monotonic();
-        for news in inbox.take() {
-            match news {
-                News::Pod(change) => scheduler.pod_changed(&change),
-                News::Node(change) => scheduler.node_changed(&change),
-                News::Namespace(change) => scheduler.namespace_changed(&change),
-                News::Helps(plugins) => scheduler.helps(plugins, now),
-            }
-        }
-        while let Ok(outcome) = outcomes.try_recv() {
-            under_way -= 1;
-            scheduler.carried_out(&outcome, now);
-        }
-        let mut decisions = Vec::new();
-        while decisions.len() < ROUND && under_way + decisions.len() < UNDER_WAY {
-            let Some(decision) = scheduler.next(now) else { break };
-            decisions.push(decision);
-        }
-        under_way += decisions.len();
-        let idle = decisions.is_empty();
-        carry_out(decisions, &context, &ambient, &done);
-        if !idle {
-            tokio::task::yield_now().await;
-            continue;
-        }
-        let due = scheduler.queue.due().unwrap_or(now + IDLE);
-        tokio::select! {
-            biased;
-            () = inbox.filled() => {}
-            outcome = outcomes.recv(), if under_way > 0 => {
-                under_way -= 1;
-                outcome.into_iter().for_each(|outcome| scheduler.carried_out(&outcome, now));
-            }
-            () = tokio::time::sleep_until(due) => {}
-        }
-    }
+/// The scheduler at work.
+struct Loop {
+    inbox: Inbox,
+    figures: Figures,
+    context: Context,
+    ambient: Ambient,
+}
+
+/// A decision, and when it was begun.
+struct Attempt {
+    decision: Decision,
+    begun: Instant,
 }
 
 /// A look at the queue that nothing asks for.
 const IDLE: std::time::Duration = std::time::Duration::from_secs(60);
 
-fn carry_out(decisions: Vec<Decision>, context: &Context, ambient: &Ambient, done: &mpsc::UnboundedSender<Outcome>) {
-    let (slow, quick): (Vec<_>, Vec<_>) = decisions.into_iter().partition(actions::takes_long);
-    let mut quick = quick.into_iter().peekable();
-    let mut bundles: Vec<Vec<Decision>> = slow.into_iter().map(|decision| vec![decision]).collect();
-    while quick.peek().is_some() {
-        bundles.push(quick.by_ref().take(BUNDLE).collect());
-    }
-    for bundle in bundles {
-        let (context, done, clock) = (context.clone(), done.clone(), ambient.clock.clone());
-        ambient.tasks.spawn_until_stopped("bindings", async move {
-            let now = Time::from_millis(clock.wall().0);
-            let outcomes = bundle.into_iter().map(|decision| actions::carry_out(decision, &context, now));
-            for outcome in futures::future::join_all(outcomes).await {
-                // Nobody listens any more when the scheduler has been stopped.
-                let _ = done.send(outcome);
+impl Loop {
+    async fn run(&self, configuration: &Configuration) {
+        let _open = self.inbox.open();
+        let mut scheduler = self.begin(configuration);
+        let (done, mut outcomes) = mpsc::unbounded_channel();
+        let mut under_way = 0;
+        loop {
+            let now = self.ambient.clock.monotonic();
+            self.inbox.take().into_iter().for_each(|news| take_in(&mut scheduler, news, now));
+            while let Ok(outcome) = outcomes.try_recv() {
+                under_way -= 1;
+                scheduler.carried_out(&outcome, now);
             }
-        });
+            let attempts = self.decide(&mut scheduler, UNDER_WAY - under_way, now);
+            under_way += attempts.len();
+            self.figures.pending(scheduler.pending());
+            let idle = attempts.is_empty();
+            self.carry_out(attempts, &done);
+            if !idle {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let due = scheduler.queue.due().unwrap_or(now + IDLE);
+            tokio::select! {
+                biased;
+                () = self.inbox.filled() => {}
+                outcome = outcomes.recv(), if under_way > 0 => {
+                    under_way -= 1;
+                    outcome.into_iter().for_each(|outcome| scheduler.carried_out(&outcome, now));
+                }
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
     }
+
+    /// A scheduler that knows what the caches do.
+    fn begin(&self, configuration: &Configuration) -> Scheduler {
+        let caches = &self.context.caches;
+        let mut scheduler = Scheduler::counted(caches.clone(), configuration, self.figures.clone());
+        for node in caches.of::<Node>().all() {
+            scheduler.node_changed(&Change::new(node));
+        }
+        for namespace in caches.of::<Namespace>().all() {
+            scheduler.namespace_changed(&Change::new(namespace));
+        }
+        for service in caches.of::<Service>().all() {
+            scheduler.service_changed(&Change::new(service));
+        }
+        for pod in caches.of::<Pod>().all() {
+            scheduler.pod_changed(&Change::new(pod));
+        }
+        scheduler
+    }
+
+    /// Decides about a round of pods, and no more than there is room for.
+    fn decide(&self, scheduler: &mut Scheduler, room: usize, now: Instant) -> Vec<Attempt> {
+        let mut attempts = Vec::new();
+        let mut begun = self.ambient.clock.monotonic();
+        while attempts.len() < room.min(ROUND) {
+            let Some(decision) = scheduler.next(now) else { break };
+            attempts.push(Attempt { decision, begun });
+            let ended = self.ambient.clock.monotonic();
+            self.figures.decided(ended.duration_since(std::mem::replace(&mut begun, ended)));
+        }
+        attempts
+    }
+
+    fn carry_out(&self, attempts: Vec<Attempt>, done: &mpsc::UnboundedSender<Outcome>) {
+        let (slow, quick): (Vec<_>, Vec<_>) =
+            attempts.into_iter().partition(|attempt| actions::takes_long(&attempt.decision));
+        let mut quick = quick.into_iter().peekable();
+        let mut bundles: Vec<Vec<Attempt>> = slow.into_iter().map(|attempt| vec![attempt]).collect();
+        while quick.peek().is_some() {
+            bundles.push(quick.by_ref().take(BUNDLE).collect());
+        }
+        for bundle in bundles {
+            let (context, done, clock) = (self.context.clone(), done.clone(), self.ambient.clock.clone());
+            let figures = self.figures.clone();
+            self.ambient.tasks.spawn_until_stopped("bindings", async move {
+                let now = Time::from_millis(clock.wall().0);
+                let outcomes = bundle.into_iter().map(|attempt| carry_out(attempt, &context, &figures, &clock, now));
+                for outcome in futures::future::join_all(outcomes).await {
+                    // Nobody listens any more when the scheduler has been stopped.
+                    let _ = done.send(outcome);
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.figures.left();
+    }
+}
+
+fn take_in(scheduler: &mut Scheduler, news: News, now: Instant) {
+    match news {
+        News::Pod(change) => scheduler.pod_changed(&change),
+        News::Node(change) => scheduler.node_changed(&change),
+        News::Namespace(change) => scheduler.namespace_changed(&change),
+        News::Service(change) => scheduler.service_changed(&change),
+        News::Helps(plugins, event) => scheduler.helps(plugins, &event, now),
+        News::Question(pod, answer) => {
+            // Whoever asked may have gone.
+            let _ = answer.send(scheduler.explain(&pod));
+        }
+    }
+}
+
+async fn carry_out(attempt: Attempt, context: &Context, figures: &Figures, clock: &Clock, now: Time) -> Outcome {
+    let Attempt { decision, begun } = attempt;
+    let tries = match &decision {
+        Decision::Bind { tries, .. } => Some(*tries),
+        Decision::Wait { .. } => None,
+    };
+    let outcome = actions::carry_out(decision, context, now).await;
+    let ended = clock.monotonic();
+    let (Outcome::Done(pod) | Outcome::NotBound(pod)) = &outcome;
+    let ending = match (&outcome, tries) {
+        (Outcome::Done(_), Some(tries)) => {
+            figures.placed(tries.count, ended.duration_since(tries.since));
+            Ending::Scheduled
+        }
+        (Outcome::Done(_), None) => Ending::Unschedulable,
+        (Outcome::NotBound(_), _) => Ending::Error,
+    };
+    figures.ended(ending, chosen_by(pod), ended.duration_since(begun));
+    outcome
 }

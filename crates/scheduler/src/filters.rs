@@ -2,6 +2,7 @@
 
 use crate::cluster::{Cluster, Spot};
 use crate::needs::Needs;
+use crate::profile::Profile;
 use crate::verdict::{Plugin, Refusal};
 use crate::volumes::{self, Volumes};
 use kinds::{Node, Taint};
@@ -12,6 +13,7 @@ use std::borrow::Cow;
 pub(crate) struct Asked<'a> {
     pub needs: &'a Needs,
     pub volumes: &'a Volumes,
+    pub profile: &'a Profile,
     pub cluster: &'a Cluster,
 }
 
@@ -19,21 +21,22 @@ pub(crate) type Verdict = Result<(), Refusal>;
 type Filter = fn(Asked<'_>, &Spot, &Node) -> Verdict;
 
 /// In the order in which they are tried.
-const FILTERS: &[Filter] = &[
-    unschedulable,
-    taints,
-    node_affinity,
-    ports,
-    resources,
-    volumes::restrictions,
-    volumes::limits,
-    volumes::binding,
-    volumes::zone,
+const FILTERS: &[(Plugin, Filter)] = &[
+    (Plugin::NodeUnschedulable, unschedulable),
+    (Plugin::TaintToleration, taints),
+    (Plugin::NodeAffinity, node_affinity),
+    (Plugin::NodePorts, ports),
+    (Plugin::NodeResourcesFit, resources),
+    (Plugin::VolumeRestrictions, volumes::restrictions),
+    (Plugin::NodeVolumeLimits, volumes::limits),
+    (Plugin::VolumeBinding, volumes::binding),
+    (Plugin::VolumeZone, volumes::zone),
 ];
 
 /// Whether the node does, as far as it alone is concerned.
 pub(crate) fn judge(asked: Asked<'_>, spot: &Spot, node: &Node) -> Verdict {
-    FILTERS.iter().try_for_each(|filter| filter(asked, spot, node))
+    let asks = |(plugin, _): &&(Plugin, Filter)| asked.profile.filters_by(*plugin);
+    FILTERS.iter().filter(asks).try_for_each(|(_, filter)| filter(asked, spot, node))
 }
 
 fn tolerates(needs: &Needs, taint: &Taint) -> bool {
@@ -70,6 +73,10 @@ pub(crate) fn is_wanted(needs: &Needs, node: &Node) -> bool {
 }
 
 fn node_affinity(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
+    if asked.profile.added.required.as_ref().is_some_and(|required| !required.matches(node)) {
+        let reason = "node(s) didn't match scheduler-enforced node affinity";
+        return Err(Refusal::firm(Plugin::NodeAffinity, reason));
+    }
     if is_wanted(asked.needs, node) {
         return Ok(());
     }
@@ -100,7 +107,7 @@ fn resources(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
     check(wanted.cpu, used.cpu, capacity.cpu, &|| "Insufficient cpu".into());
     check(wanted.memory, used.memory, capacity.memory, &|| "Insufficient memory".into());
     check(wanted.disk, used.disk, capacity.disk, &|| "Insufficient ephemeral-storage".into());
-    for (name, amount) in &wanted.others {
+    for (name, amount) in wanted.others.iter().filter(|(name, _)| !asked.profile.fit.ignores(name)) {
         check(*amount, used.other(name), capacity.other(name), &|| format!("Insufficient {name}").into());
     }
     if reasons.is_empty() {

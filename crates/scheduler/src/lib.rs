@@ -4,13 +4,17 @@
 //! and [`actions`] carry its decisions out. What a pod asks for is read once ([`needs`]) and shared by all pods that ask the
 //! same; the nodes and their pods are kept change by change ([`cluster`]); for each shape of pods a [`ranking`] knows
 //! every node, by [`filters`] and [`scores`] that look at one node, and sums over [`relation`]s that look around. Pods
-//! that fit nowhere wait in the [`queue`] for what may help them.
+//! that fit nowhere wait in the [`queue`] for what may help them. How all this is done is up to [`profile`]s, which a file
+//! may say ([`config`]).
 //!
 //! Left out on purpose: extenders, which would ask another program over HTTP about every pod.
 
 mod actions;
 mod cluster;
+mod config;
 mod driver;
+mod explanation;
+mod figures;
 mod filters;
 mod needs;
 mod preemption;
@@ -28,9 +32,11 @@ mod verdict;
 mod volumes;
 
 pub use actions::Outcome;
-pub use driver::{caches, controller};
+pub use config::Configuration;
+pub use driver::{Desk, NotLeading, caches, controller};
+pub use explanation::Explanation;
 pub use preemption::Room;
-pub use profile::{DEFAULT, Packing, Profile, Weights};
-pub use scheduler::{Decision, Scheduler};
+pub use profile::{DEFAULT, Profile, Weights};
+pub use scheduler::{Decision, Scheduler, Tries};
 pub use verdict::{Diagnosis, Plugin};
 pub use volumes::Preparation;

@@ -3,6 +3,7 @@
 
 use crate::profile::Profile;
 use crate::resources::{Amounts, estimated, requested};
+use crate::verdict::Plugin;
 use kinds::{Labels, NodeSelector, NodeTerm, Pod, Selector, Toleration};
 use object::selector::{Requirement, Test};
 use object::{Value, View};
@@ -14,6 +15,7 @@ pub(crate) struct Needs {
     /// Which profile of the scheduler it is placed by.
     pub profile: String,
     pub namespace: String,
+    /// Those that somebody looks at: [`Shapes`] leaves out the others.
     pub labels: Labels,
     pub priority: i32,
     /// Whether others may have to go for it.
@@ -102,7 +104,7 @@ impl Needs {
             estimate: estimated(pod),
             selector: spec.node_selector.clone(),
             required: spec.required_nodes(),
-            preferred: preferred(affinity.at("nodeAffinity")),
+            preferred: [preferred(affinity.at("nodeAffinity")), profile.added.preferred.clone()].concat(),
             tolerations: spec.tolerations.clone(),
             affinity: near("podAffinity"),
             anti_affinity: near("podAntiAffinity"),
@@ -125,6 +127,13 @@ impl Needs {
     pub(crate) fn looks_around(&self) -> bool {
         let spread = self.spread.iter().any(|spread| spread.is_hard);
         spread || !self.affinity.is_empty() || !self.anti_affinity.is_empty()
+    }
+
+    /// The labels of pods that it looks at.
+    fn looks_at(&self) -> impl Iterator<Item = &str> {
+        let selectors =
+            self.terms().map(|term| &term.selector).chain(self.spread.iter().map(|spread| &spread.selector));
+        selectors.flatten().flat_map(Selector::requirements).map(|requirement| requirement.key.as_str())
     }
 
     /// Everything it says about other pods.
@@ -172,7 +181,7 @@ fn weighed_terms(affinity: &Value, namespace: &str, sign: i64) -> Vec<(i64, Term
         .collect()
 }
 
-fn preferred(affinity: &Value) -> Vec<(i64, NodeTerm)> {
+pub(crate) fn preferred(affinity: &Value) -> Vec<(i64, NodeTerm)> {
     let weighed = affinity.items(PREFERRED).iter();
     weighed.map(|one| (one.int("weight").unwrap_or(0), NodeTerm::read(one.at("preference")))).collect()
 }
@@ -196,12 +205,16 @@ impl Term {
 
 fn spreads(pod: &Pod, profile: &Profile, siblings: Option<Selector>) -> Vec<Spread> {
     let own = &pod.spec.topology_spread_constraints;
-    if own.is_empty() {
-        let Some(selector) = siblings.filter(|selector| !selector.is_everything()) else { return Vec::new() };
-        let defaults = profile.spread.iter();
-        return defaults.map(|spread| Spread { selector: Some(selector.clone()), ..spread.clone() }).collect();
+    let mut spreads: Vec<Spread> =
+        own.iter().map(|constraint| Spread::read(constraint, &pod.metadata.labels)).collect();
+    if let Some(selector) = siblings.filter(|selector| own.is_empty() && !selector.is_everything()) {
+        let with_selector = |spread: &Spread| Spread { selector: Some(selector.clone()), ..spread.clone() };
+        spreads.extend(profile.spread.iter().map(with_selector));
     }
-    own.iter().map(|constraint| Spread::read(constraint, &pod.metadata.labels)).collect()
+    // What nobody looks at need not be counted.
+    let (filters, scores) = (profile.filters_by(Plugin::PodTopologySpread), profile.weights.spread != 0);
+    spreads.retain(|spread| if spread.is_hard { filters } else { scores });
+    spreads
 }
 
 impl Spread {
@@ -256,8 +269,13 @@ fn disks(pod: &Pod) -> Vec<(String, bool)> {
 }
 
 /// Needs that are known, each with a number.
+///
+/// Labels that nobody looks at make no difference, and are left out: pods that are only numbered by them are alike. When
+/// somebody begins to look at a label, the pods that have it get other shapes.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
+    /// Labels that somebody looks at, or has looked at.
+    looked_at: BTreeSet<String>,
     known: std::collections::HashMap<Arc<Needs>, Shape>,
     next: u32,
     /// How many there may be before those that nobody has any more are looked for.
@@ -279,7 +297,21 @@ impl std::ops::Deref for Shape {
 }
 
 impl Shapes {
-    pub(crate) fn of(&mut self, needs: Needs) -> Shape {
+    /// Labels that the needs look at and nobody has before: from now on they count.
+    pub(crate) fn begin_to_look_at(&mut self, needs: &Needs) -> BTreeSet<String> {
+        let fresh = needs.looks_at().filter(|key| !self.looked_at.contains(*key));
+        let fresh: BTreeSet<String> = fresh.map(str::to_owned).collect();
+        self.looked_at.extend(fresh.iter().cloned());
+        fresh
+    }
+
+    /// The shape of a pod that had another one before some of its labels were looked at.
+    pub(crate) fn again(&mut self, pod: &Pod, before: &Needs) -> Shape {
+        self.of(Needs { labels: pod.metadata.labels.clone(), ..before.clone() })
+    }
+
+    pub(crate) fn of(&mut self, mut needs: Needs) -> Shape {
+        needs.labels.retain(|key, _| self.looked_at.contains(key));
         if let Some(shape) = self.known.get(&needs) {
             return shape.clone();
         }

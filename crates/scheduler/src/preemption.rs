@@ -1,15 +1,13 @@
 //! Which pods would have to go for one that matters more, and where that does least harm.
 
 use crate::cluster::{Cluster, Resident, Slot, Spot};
+use crate::profile::Candidates;
 use crate::ranking::Ranking;
 use crate::verdict::{Refusal, summary};
 use kinds::{Object, Pod, PodDisruptionBudget, Time};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// With so many nodes to choose from, and a tenth of them all, the search ends; unless each would break a budget.
-const ENOUGH: usize = 100;
 
 /// A node, and the pods that have to leave it.
 #[derive(Clone, Debug)]
@@ -23,8 +21,14 @@ pub struct Room {
     pub unseated: Vec<Arc<Object<Pod>>>,
 }
 
-/// Finds room for the pod of a ranking that says that no node does. If there is none, the answer says why.
-pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> Result<Room, String> {
+/// Finds room for the pod of a ranking that says that no node does. If there is none, the answer says why, where the
+/// profile has room made at all.
+pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> Result<Room, Option<String>> {
+    let candidates = ranking.profile.preemption.ok_or(None)?;
+    search(ranking, cluster, pod, candidates).map_err(Some)
+}
+
+fn search(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod, candidates: Candidates) -> Result<Room, String> {
     if !ranking.shape.preempts {
         return Err("preemption: not eligible due to preemptionPolicy=Never.".to_owned());
     }
@@ -35,7 +39,7 @@ pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> 
     let nodes = ranking.resolvable(cluster);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut rooms: Vec<Room> = Vec::new();
-    let enough = ENOUGH.max(cluster.len() / 10);
+    let enough = candidates.least.max(cluster.len() * candidates.percent / 100);
     for slot in &nodes {
         match clear(ranking, cluster, *slot, &budgets) {
             Ok(room) => rooms.push(room),
@@ -45,6 +49,7 @@ pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> 
                 }
             }
         }
+        // Enough, unless each would break a budget.
         if rooms.len() >= enough && rooms.iter().any(|room| room.violations == 0) {
             break;
         }

@@ -3,6 +3,7 @@
 //! A pod is in one of four places: next in line, waiting out its back-off, parked until something happens that may help
 //! it, or in hand. Parked pods are kept by what they ask for, so that what helps one of them is found out once.
 
+use crate::figures::{Figures, Pending};
 use crate::needs::Shape;
 use crate::verdict::Plugin;
 use kinds::{Key, Object, Pod};
@@ -13,13 +14,31 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The wait after a failure; it doubles with each one.
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(10);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backoff {
+    pub first: Duration,
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(10) }
+    }
+}
+
+impl Backoff {
+    fn after(self, failures: u32) -> Duration {
+        self.first.saturating_mul(2_u32.saturating_pow(failures)).min(self.most)
+    }
+}
+
 /// Whatever happens or not, a parked pod is tried again after this long.
 const MAX_PARKED: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
+    waits: Backoff,
+    figures: Figures,
     entries: HashMap<Key, Entry>,
     active: BTreeMap<(Reverse<i32>, u64), Key>,
     backoff: BTreeMap<(Instant, u64), Key>,
@@ -43,7 +62,11 @@ pub(crate) struct Entry {
     /// Where it is to go once those in its way are gone.
     pub nominated: Option<String>,
     /// How often it was not placed in a row.
-    failures: u32,
+    pub failures: u32,
+    /// When it was first tried.
+    pub since: Option<Instant>,
+    /// Who refused nodes when it was tried last.
+    refused_by: Vec<Plugin>,
     /// Until when it has to wait in any case.
     until: Option<Instant>,
     /// Its place among pods of the same priority: who waits longer comes first.
@@ -74,6 +97,16 @@ pub(crate) struct Stuck<'a> {
 }
 
 impl Queue {
+    pub(crate) fn new(waits: Backoff, figures: Figures) -> Self {
+        Queue { waits, figures, ..Queue::default() }
+    }
+
+    /// How many wait where; those with gates are not known here.
+    pub(crate) fn pending(&self) -> Pending {
+        let (active, backoff, unschedulable) = (self.active.len(), self.backoff.len(), self.deadlines.len());
+        Pending { active, backoff, unschedulable, gated: 0 }
+    }
+
     /// A pod that waits, or what became of it meanwhile. One that asks for something else now is tried at once. Returns
     /// whether it is another pod than before.
     pub(crate) fn put(&mut self, pod: Arc<Object<Pod>>, shape: Shape) -> bool {
@@ -87,10 +120,53 @@ impl Queue {
         }
         self.remove(&key);
         let turn = self.turn();
-        let entry = Entry { pod, shape, nominated: None, failures: 0, until: None, turn, place: Place::InHand };
+        let entry = Entry {
+            pod,
+            shape,
+            nominated: None,
+            failures: 0,
+            since: None,
+            refused_by: Vec::new(),
+            until: None,
+            turn,
+            place: Place::InHand,
+        };
         self.entries.insert(key.clone(), entry);
-        self.activate(&key);
+        self.activate(&key, "UnscheduledPodAdd");
         true
+    }
+
+    /// Gives the pods that `is_meant` other shapes; they need the same as before.
+    pub(crate) fn reshape(&mut self, is_meant: impl Fn(&Pod) -> bool, mut shape: impl FnMut(&Pod, &Shape) -> Shape) {
+        // In an order that is the same in every run, since shapes are numbered as they come.
+        let meant: BTreeSet<Key> =
+            self.entries.iter().filter(|(_, entry)| is_meant(&entry.pod)).map(|(key, _)| key.clone()).collect();
+        for key in &meant {
+            let Some(entry) = self.entries.get_mut(key) else { continue };
+            let shape = shape(&entry.pod, &entry.shape);
+            let before = std::mem::replace(&mut entry.shape, shape.clone());
+            let Some(parked) = self.parked.get_mut(&before.number) else { continue };
+            if !parked.pods.remove(key) {
+                continue;
+            }
+            let plugins = parked.plugins.clone();
+            if parked.pods.is_empty() {
+                self.parked.remove(&before.number);
+            }
+            let new = || Parked { shape: shape.clone(), plugins, pods: BTreeSet::new() };
+            self.parked.entry(shape.number).or_insert_with(new).pods.insert(key.clone());
+        }
+    }
+
+    /// A pod that waits, and where it does.
+    pub(crate) fn get(&self, key: &Key) -> Option<(&Entry, &'static str)> {
+        let entry = self.entries.get(key)?;
+        let queue = match entry.place {
+            Place::InHand | Place::Active => "active",
+            Place::Backoff { .. } => "backoff",
+            Place::Parked { .. } => "unschedulable",
+        };
+        Some((entry, queue))
     }
 
     pub(crate) fn nominate(&mut self, key: &Key, node: &str) {
@@ -110,7 +186,13 @@ impl Queue {
 
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
         self.take_out(key);
+        self.forget_refusal(key);
         self.entries.remove(key)
+    }
+
+    fn forget_refusal(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        self.figures.refused(&std::mem::take(&mut entry.refused_by), &entry.shape.profile, -1);
     }
 
     /// Takes a pod from wherever it is into the hand.
@@ -136,15 +218,17 @@ impl Queue {
         }
     }
 
-    fn activate(&mut self, key: &Key) {
+    fn activate(&mut self, key: &Key, event: &str) {
         self.take_out(key);
+        self.figures.entered("active", event);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.place = Place::Active;
         self.active.insert((Reverse(entry.shape.priority), entry.turn), key.clone());
     }
 
-    fn back_off(&mut self, key: &Key, until: Instant, may_jump: bool) {
+    fn back_off(&mut self, key: &Key, until: Instant, may_jump: bool, event: &str) {
         self.take_out(key);
+        self.figures.entered("backoff", event);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.place = Place::Backoff { until, may_jump };
         self.backoff.insert((until, entry.turn), key.clone());
@@ -155,7 +239,10 @@ impl Queue {
         self.release(now);
         let key = self.active.first_key_value().map(|(_, key)| key).or_else(|| self.jumper())?.clone();
         self.take_out(&key);
-        self.entries.get(&key).cloned()
+        self.forget_refusal(&key);
+        let entry = self.entries.get_mut(&key)?;
+        entry.since.get_or_insert(now);
+        Some(entry.clone())
     }
 
     /// If nobody is in line, whoever backs off for no fault of the API need not wait.
@@ -172,13 +259,13 @@ impl Queue {
             && at.0 <= now
         {
             let key = key.clone();
-            self.activate(&key);
+            self.activate(&key, "BackoffComplete");
         }
         while let Some((deadline, _, key)) = self.deadlines.first()
             && *deadline <= now
         {
             let key = key.clone();
-            self.activate(&key);
+            self.activate(&key, "UnschedulableTimeout");
         }
     }
 
@@ -193,8 +280,11 @@ impl Queue {
     pub(crate) fn park(&mut self, key: &Key, plugins: &[Plugin], now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let deadline = now + MAX_PARKED;
-        entry.fail(now);
+        entry.fail(now, self.waits);
         entry.place = Place::Parked { deadline };
+        entry.refused_by = plugins.to_vec();
+        self.figures.refused(plugins, &entry.shape.profile, 1);
+        self.figures.entered("unschedulable", "ScheduleAttemptFailure");
         let (shape, turn) = (entry.shape.clone(), entry.turn);
         self.deadlines.insert((deadline, turn, key.clone()));
         let new = || Parked { shape: shape.clone(), plugins: plugins.to_vec(), pods: BTreeSet::new() };
@@ -206,8 +296,8 @@ impl Queue {
     /// Tries the pod in hand again after its back-off: what failed was not the search for a node.
     pub(crate) fn retry(&mut self, key: &Key, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let until = entry.fail(now);
-        self.back_off(key, until, false);
+        let until = entry.fail(now, self.waits);
+        self.back_off(key, until, false, "ScheduleAttemptFailure");
     }
 
     /// What pods are parked for.
@@ -216,12 +306,12 @@ impl Queue {
     }
 
     /// Something has happened that may help the parked pods of a shape.
-    pub(crate) fn wake(&mut self, shape: u32, now: Instant) {
+    pub(crate) fn wake(&mut self, shape: u32, event: &str, now: Instant) {
         let Some(parked) = self.parked.get(&shape) else { return };
         for key in parked.pods.clone() {
             match self.entries.get(&key).and_then(|entry| entry.until).filter(|until| *until > now) {
-                Some(until) => self.back_off(&key, until, true),
-                None => self.activate(&key),
+                Some(until) => self.back_off(&key, until, true, event),
+                None => self.activate(&key, event),
             }
         }
     }
@@ -229,9 +319,9 @@ impl Queue {
 
 impl Entry {
     /// Counts a failure; returns until when it has to wait.
-    fn fail(&mut self, now: Instant) -> Instant {
-        let backoff = (FIRST_BACKOFF * 2_u32.saturating_pow(self.failures)).min(MAX_BACKOFF);
-        self.failures = (self.failures + 1).min(16);
+    fn fail(&mut self, now: Instant, waits: Backoff) -> Instant {
+        let backoff = waits.after(self.failures);
+        self.failures = (self.failures + 1).min(32);
         *self.until.insert(now + backoff)
     }
 }

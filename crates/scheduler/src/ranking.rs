@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub(crate) struct Ranking {
     pub shape: Shape,
     pub volumes: Volumes,
-    profile: Arc<Profile>,
+    pub profile: Arc<Profile>,
     /// Up to where the log of the cluster has been followed; none before the first look.
     seen: Option<usize>,
     seats: Vec<Seat>,
@@ -74,7 +74,8 @@ impl Ranking {
         let spread = shape.spread.iter().map(|spread| spread.topology.as_str());
         let topologies = spread.chain(shape.needs.terms().map(|term| term.topology.as_str()));
         let relations = topologies.map(|key| Relation::new(cluster.topology(key))).collect();
-        let names = shape.required.as_ref().and_then(|required| {
+        let required = shape.required.as_ref().filter(|_| profile.filters_by(Plugin::NodeAffinity));
+        let names = required.and_then(|required| {
             required.names().map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
         });
         Ranking {
@@ -178,7 +179,7 @@ impl Ranking {
     }
 
     fn seat(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Seat {
-        let asked = Asked { needs: &self.shape, volumes: &self.volumes, cluster };
+        let asked = Asked { needs: &self.shape, volumes: &self.volumes, profile: &self.profile, cluster };
         if let Err(refusal) = judge_with_nominated(asked, spot, node) {
             return Seat::Refused(Box::new(refusal));
         }
@@ -208,7 +209,7 @@ impl Ranking {
         if let Some(regard) = self.regards.get(&resident.shape.number) {
             return regard.clone();
         }
-        let regard = Arc::new(Regard::of(&self.shape, &resident.shape, cluster));
+        let regard = Arc::new(Regard::of(&self.shape, &self.profile, &resident.shape, cluster));
         for (relations, said) in [(&mut self.repelled, &regard.repels), (&mut self.invited, &regard.invites)] {
             for (topology, _) in said {
                 if !relations.iter().any(|relation| relation.topology == *topology) {
@@ -260,6 +261,9 @@ impl Ranking {
             if skew > spread.max_skew {
                 return Err(Refusal::for_now(Plugin::PodTopologySpread, uneven));
             }
+        }
+        if !self.profile.filters_by(Plugin::InterPodAffinity) {
+            return Ok(());
         }
         self.near(cluster, slot, facts)?;
         let first = needs.spread.len() + needs.affinity.len();
@@ -324,27 +328,26 @@ impl Ranking {
 
     /// Whether it makes a difference where pods of another shape are.
     pub(crate) fn cares_about(&mut self, cluster: &Cluster, other: &Shape) -> bool {
-        let regard = Regard::of(&self.shape, other, cluster);
+        let regard = Regard::of(&self.shape, &self.profile, other, cluster);
         regard.relations.iter().any(|amount| *amount != 0) || !regard.repels.is_empty()
     }
 
     /// Why there is none.
     pub(crate) fn diagnose(&self, cluster: &Cluster) -> Diagnosis {
         let mut diagnosis = Diagnosis { nodes: cluster.len(), ..Diagnosis::default() };
-        let passed_over = |name: &str| self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name));
-        let elsewhere = Refusal::firm(Plugin::NodeAffinity, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
-        for slot in 0..cluster.slots() {
-            let spot = cluster.spot(slot);
-            if spot.node.is_none() {
-                continue;
-            }
-            match self.does(cluster, slot, None) {
-                _ if passed_over(&spot.name) => diagnosis.count(&elsewhere),
-                Err(refusal) => diagnosis.count(&refusal),
-                Ok(()) => {}
-            }
-        }
+        self.verdicts(cluster).filter_map(|(_, verdict)| verdict.err()).for_each(|refusal| diagnosis.count(&refusal));
         diagnosis
+    }
+
+    /// What is to be said of each node.
+    pub(crate) fn verdicts<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = (&'a str, Verdict)> {
+        let passed_over = move |name: &str| self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name));
+        let elsewhere = Refusal::firm(Plugin::NodeAffinity, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
+        let there = (0..cluster.slots()).filter(|slot| cluster.spot(*slot).node.is_some());
+        there.map(move |slot| match cluster.spot(slot).name.as_str() {
+            name if passed_over(name) => (name, Err(elsewhere.clone())),
+            name => (name, self.does(cluster, slot, None)),
+        })
     }
 
     /// The nodes that could do if pods left them.

@@ -21,7 +21,44 @@ pub(crate) struct Amounts {
     pub others: Vec<(String, i64)>,
 }
 
+/// A resource that nodes are compared by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Cpu,
+    Memory,
+    Disk,
+    Other(String),
+}
+
+impl Resource {
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "cpu" => Resource::Cpu,
+            "memory" => Resource::Memory,
+            "ephemeral-storage" => Resource::Disk,
+            other => Resource::Other(other.to_owned()),
+        }
+    }
+
+    /// How much a node with `capacity` would have in use with a pod, and of how much. None if that says nothing: the
+    /// node has none of it, or it is a device that the pod does not ask for.
+    pub(crate) fn share(&self, used: &Amounts, wanted: &Amounts, capacity: &Amounts) -> Option<(i64, i64)> {
+        let (wanted, capacity) = (wanted.of(self), capacity.of(self));
+        let is_idle = wanted == 0 && matches!(self, Resource::Other(_));
+        (capacity != 0 && !is_idle).then(|| (used.of(self) + wanted, capacity))
+    }
+}
+
 impl Amounts {
+    pub(crate) fn of(&self, resource: &Resource) -> i64 {
+        match resource {
+            Resource::Cpu => self.cpu,
+            Resource::Memory => self.memory,
+            Resource::Disk => self.disk,
+            Resource::Other(name) => self.other(name),
+        }
+    }
+
     pub(crate) fn read(amounts: &BTreeMap<String, Quantity>) -> Self {
         let mut read = Amounts::default();
         for (name, quantity) in amounts {

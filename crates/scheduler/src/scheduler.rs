@@ -1,16 +1,20 @@
 //! The scheduler without the API: what has changed goes in, decisions come out.
 
+mod explain;
+
 use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
+use crate::config::Configuration;
+use crate::figures::{Figures, Pending};
 use crate::needs::{Needs, Shape, Shapes};
 use crate::preemption::{self, Room};
-use crate::profile::Profile;
+use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::Ranking;
-use crate::siblings;
+use crate::siblings::{self, Services};
 use crate::verdict::{Diagnosis, Plugin, summary};
 use crate::volumes::{Preparation, Volumes};
-use kinds::{Key, Namespace, Node, Object, Pod};
+use kinds::{Key, Namespace, Node, Object, Pod, Service};
 use runtime::{Caches, Change};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,48 +28,75 @@ pub struct Scheduler {
     pub(crate) cluster: Cluster,
     pub(crate) queue: Queue,
     shapes: Shapes,
+    services: Services,
     profiles: BTreeMap<String, Arc<Profile>>,
     rankings: BTreeMap<u32, Ranking>,
     /// Pods that are on their way to a node by a decision that the caches have not seen yet.
     assumed: BTreeSet<Key>,
     /// Nodes that have room they had not, and pods that are elsewhere or otherwise than before: who it may help is
     /// asked before the next decision.
-    freed: Vec<Slot>,
+    freed: Vec<(Slot, &'static str)>,
     moved: Vec<Shape>,
+    /// Pods that are not to be placed yet.
+    gated: BTreeSet<Key>,
+    figures: Figures,
+}
+
+/// How often and since when a pod has been tried, this time included.
+#[derive(Clone, Copy, Debug)]
+pub struct Tries {
+    pub(crate) count: u32,
+    pub(crate) since: Instant,
 }
 
 /// What is to be done about a pod.
 #[derive(Debug)]
 pub enum Decision {
     /// A node does; before that, something may have to be done about volumes.
-    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation },
+    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation, tries: Tries },
     /// No node does; others may have to go so that one does.
     Wait { pod: Arc<Object<Pod>>, diagnosis: Diagnosis, room: Option<Room> },
 }
 
 impl Scheduler {
-    pub fn new(caches: Caches, profiles: &[Profile]) -> Self {
+    pub fn new(caches: Caches, configuration: &Configuration) -> Self {
+        Scheduler::counted(caches, configuration, Figures::default())
+    }
+
+    pub(crate) fn counted(caches: Caches, configuration: &Configuration, figures: Figures) -> Self {
+        let known = configuration.profiles.iter();
+        let profiles = known.map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect();
         Scheduler {
             cluster: Cluster::new(caches),
-            queue: Queue::default(),
+            queue: Queue::new(configuration.backoff, figures.clone()),
             shapes: Shapes::default(),
-            profiles: profiles.iter().map(|profile| (profile.name.clone(), Arc::new(profile.clone()))).collect(),
+            services: Services::default(),
+            profiles,
             rankings: BTreeMap::new(),
             assumed: BTreeSet::new(),
             freed: Vec::new(),
             moved: Vec::new(),
+            gated: BTreeSet::new(),
+            figures,
         }
     }
 
     fn profile(&self, pod: &Pod) -> Option<Arc<Profile>> {
-        let name = pod.spec.scheduler_name.as_str();
-        self.profiles.get(if name.is_empty() { crate::profile::DEFAULT } else { name }).cloned()
+        self.profiles.get(chosen_by(pod)).cloned()
     }
 
     fn shape(&mut self, pod: &Pod) -> Shape {
         let profile = self.profile(pod).unwrap_or_else(|| Arc::new(Profile::new(&pod.spec.scheduler_name)));
-        let siblings = siblings::selector(pod, &self.cluster.caches);
-        self.shapes.of(Needs::read(pod, &profile, siblings))
+        let siblings = siblings::selector(pod, &self.services, &self.cluster.caches);
+        let needs = Needs::read(pod, &profile, siblings);
+        let fresh = self.shapes.begin_to_look_at(&needs);
+        if !fresh.is_empty() {
+            let shapes = &mut self.shapes;
+            let is_meant = |pod: &Pod| pod.metadata.labels.keys().any(|key| fresh.contains(key));
+            self.cluster.reshape(is_meant, |pod, before| shapes.again(pod, before));
+            self.queue.reshape(is_meant, |pod, before| shapes.again(pod, before));
+        }
+        self.shapes.of(needs)
     }
 
     pub fn pod_changed(&mut self, change: &Change<Pod>) {
@@ -88,7 +119,7 @@ impl Scheduler {
         }
         let shape = self.shape(pod);
         if self.cluster.put_pod(pod.clone(), shape.clone(), &pod.spec.node_name) {
-            self.freed.extend(self.cluster.slot(&pod.spec.node_name));
+            self.freed.extend(self.cluster.slot(&pod.spec.node_name).map(|slot| (slot, "AssignedPodUpdate")));
             self.moved.push(shape);
         }
     }
@@ -105,10 +136,16 @@ impl Scheduler {
         if self.assumed.contains(&key) {
             return;
         }
-        let waits = pod.is_active() && pod.spec.scheduling_gates.is_empty() && self.profile(pod).is_some();
-        if !waits {
-            return self.forget(&key);
+        let is_ours = pod.is_active() && self.profile(pod).is_some();
+        let is_gated = is_ours && !pod.spec.scheduling_gates.is_empty();
+        if !is_ours || is_gated {
+            self.forget(&key);
+            if is_gated && self.gated.insert(key) {
+                self.figures.entered("gated", "UnscheduledPodAdd");
+            }
+            return;
         }
+        self.gated.remove(&key);
         let shape = self.shape(pod);
         let before = self.queue.nomination(&key);
         let is_new = self.queue.put(pod.clone(), shape.clone());
@@ -126,18 +163,31 @@ impl Scheduler {
     /// A pod that needs no node any more.
     fn forget(&mut self, key: &Key) {
         self.assumed.remove(key);
+        self.gated.remove(key);
         self.unqueue(key);
         let home = self.cluster.home(key).map(|spot| spot.residents.iter().find(|resident| resident.is(key)));
         self.moved.extend(home.flatten().map(|resident| resident.shape.clone()));
-        self.freed.extend(self.cluster.remove_pod(key));
+        self.freed.extend(self.cluster.remove_pod(key).map(|slot| (slot, "AssignedPodDelete")));
+    }
+
+    pub(crate) fn pending(&self) -> Pending {
+        Pending { gated: self.gated.len(), ..self.queue.pending() }
     }
 
     pub fn node_changed(&mut self, change: &Change<Node>) {
         match (&change.new, &change.old) {
-            (Some(node), _) => self.freed.extend(self.cluster.put_node(node.clone())),
+            (Some(node), old) => {
+                let event = if old.is_some() { "NodeUpdate" } else { "NodeAdd" };
+                self.freed.extend(self.cluster.put_node(node.clone()).map(|slot| (slot, event)));
+            }
             (None, Some(old)) => self.cluster.remove_node(&old.metadata.name),
             (None, None) => {}
         }
+    }
+
+    pub fn service_changed(&mut self, change: &Change<Service>) {
+        change.old.iter().for_each(|old| self.services.remove(&old.key()));
+        change.new.iter().for_each(|new| self.services.put(new));
     }
 
     pub fn namespace_changed(&mut self, change: &Change<Namespace>) {
@@ -162,10 +212,10 @@ impl Scheduler {
     }
 
     /// Something that pods refused by these points of view may have waited for.
-    pub(crate) fn helps(&mut self, plugins: &[Plugin], now: Instant) {
+    pub(crate) fn helps(&mut self, plugins: &[Plugin], event: &str, now: Instant) {
         let stuck = self.queue.stuck().filter(|stuck| stuck.plugins.iter().any(|plugin| plugins.contains(plugin)));
         let helped: Vec<u32> = stuck.map(|stuck| stuck.shape.number).collect();
-        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+        helped.into_iter().for_each(|shape| self.queue.wake(shape, event, now));
     }
 
     /// Wakes those pods that may fit now.
@@ -174,71 +224,84 @@ impl Scheduler {
         if freed.is_empty() && moved.is_empty() {
             return;
         }
-        let freed: BTreeSet<Slot> = freed.into_iter().filter(|slot| *slot < self.cluster.slots()).collect();
+        let freed: BTreeMap<Slot, &str> = freed.into_iter().filter(|(slot, _)| *slot < self.cluster.slots()).collect();
+        const NEIGHBOURS: &str = "AssignedPodAdd";
         let mut helped = Vec::new();
         for stuck in self.queue.stuck() {
             let around = [Plugin::PodTopologySpread, Plugin::InterPodAffinity];
             let looked_around = stuck.plugins.iter().any(|plugin| around.contains(plugin));
             let helps = match self.rankings.get_mut(&stuck.shape.number) {
-                None => true,
+                None => Some(*freed.values().next().unwrap_or(&NEIGHBOURS)),
                 Some(ranking) => {
-                    freed.iter().any(|slot| ranking.would_open(&self.cluster, *slot))
-                        || (looked_around && moved.iter().any(|shape| ranking.cares_about(&self.cluster, shape)))
+                    let opened = freed.iter().find(|(slot, _)| ranking.would_open(&self.cluster, **slot));
+                    let mut cares = moved.iter().filter(|_| looked_around);
+                    let moved = || cares.any(|shape| ranking.cares_about(&self.cluster, shape)).then_some(NEIGHBOURS);
+                    opened.map(|(_, event)| *event).or_else(moved)
                 }
             };
-            if helps {
-                helped.push(stuck.shape.number);
-            }
+            helped.extend(helps.map(|event| (stuck.shape.number, event)));
         }
-        helped.into_iter().for_each(|shape| self.queue.wake(shape, now));
+        helped.into_iter().for_each(|(shape, event)| self.queue.wake(shape, event, now));
     }
 
     /// Decides about the next pod; none if none is to be placed now.
     pub fn next(&mut self, now: Instant) -> Option<Decision> {
         self.wake(now);
-        let Entry { pod, shape, nominated, .. } = self.queue.pop(now)?;
+        let Entry { pod, shape, nominated, failures, since, .. } = self.queue.pop(now)?;
+        let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
         let nominated = nominated.unwrap_or_default();
         self.cluster.withdraw(&pod.key(), &nominated);
-        let volumes = match Volumes::of(&shape, &self.cluster) {
+        let volumes = match self.volumes(&shape) {
             Ok(volumes) => volumes,
             Err(general) => return Some(self.wait_for_claims(pod, general, now)),
         };
         let mut ranking = self.ranking(&shape, volumes);
         let decision = match self.choose(&mut ranking, &pod, &nominated) {
-            Some(slot) => self.bind(&ranking, pod, slot),
+            Some(slot) => self.bind(&ranking, pod, slot, tries),
             None => self.wait(&mut ranking, pod, now),
         };
-        // What is known about claims may be wrong by the time the next pod comes.
-        if ranking.shape.claims.is_empty() {
-            self.keep(ranking);
-        }
+        self.keep(ranking);
         Some(decision)
     }
 
-    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot) -> Decision {
+    /// What is known of the volumes that pods of a shape want; or why they can be nowhere.
+    fn volumes(&self, shape: &Shape) -> Result<Volumes, String> {
+        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
+        match Volumes::of(shape, &self.cluster) {
+            Ok(volumes) => Ok(volumes.waiting_if(binds)),
+            Err(general) if binds => Err(general),
+            Err(_) => Ok(Volumes::default()),
+        }
+    }
+
+    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
         let key = pod.key();
         let spot = self.cluster.spot(slot);
         let node = spot.name.clone();
-        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node));
-        let volumes = prepared.unwrap_or_default();
+        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
+        let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
         self.queue.remove(&key);
         self.assumed.insert(key);
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
         // Others may have waited for such a pod to be somewhere.
         self.moved.push(ranking.shape.clone());
-        Decision::Bind { pod, node, volumes }
+        Decision::Bind { pod, node, volumes, tries }
     }
 
     fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
         let mut diagnosis = ranking.diagnose(&self.cluster);
-        let room = match preemption::make_room(ranking, &self.cluster, &pod) {
+        let room = preemption::make_room(ranking, &self.cluster, &pod);
+        if ranking.profile.preemption.is_some() {
+            self.figures.preempted(room.as_ref().ok().map(|room| room.victims.len()));
+        }
+        let room = match room {
             Ok(room) => {
                 self.nominate(&pod, &ranking.shape, &room);
                 Some(room)
             }
             Err(why) => {
-                diagnosis.preemption = Some(why);
+                diagnosis.preemption = why;
                 // Whoever has been promised a place keeps it while those in the way are leaving.
                 if let Some(node) = self.queue.nomination(&pod.key()) {
                     self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node);
@@ -261,11 +324,12 @@ impl Scheduler {
 
     fn wait_for_claims(&mut self, pod: Arc<Object<Pod>>, general: String, now: Instant) -> Decision {
         let nodes = self.cluster.len();
+        let preempts = self.profile(&pod).is_some_and(|profile| profile.preemption.is_some());
         let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
         let diagnosis = Diagnosis {
             nodes,
             general: Some(general),
-            preemption: Some(format!("preemption: {}", summary(nodes, None, &helpless))),
+            preemption: preempts.then(|| format!("preemption: {}", summary(nodes, None, &helpless))),
             plugins: vec![Plugin::VolumeBinding],
             ..Diagnosis::default()
         };
@@ -289,6 +353,10 @@ impl Scheduler {
 
     /// Remembers a ranking for the next pod of its shape, in the place of the oldest if there are too many.
     fn keep(&mut self, ranking: Ranking) {
+        // What is known about claims may be wrong by the time the next pod comes.
+        if !ranking.shape.claims.is_empty() {
+            return;
+        }
         let most = (REMEMBERED / self.cluster.slots().max(1) as usize).clamp(4, 1024);
         while self.rankings.len() >= most {
             self.rankings.pop_first();
@@ -305,7 +373,7 @@ impl Scheduler {
             return;
         }
         // It did not get to its node after all.
-        self.freed.extend(self.cluster.remove_pod(&key));
+        self.freed.extend(self.cluster.remove_pod(&key).map(|slot| (slot, "AssignedPodDelete")));
         let pod = self.cluster.caches.of::<Pod>().get(&key);
         if let Some(pod) = pod.filter(|pod| pod.spec.node_name.is_empty()) {
             self.await_node(&pod);

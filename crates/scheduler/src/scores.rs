@@ -2,7 +2,8 @@
 
 use crate::cluster::{Cluster, Spot};
 use crate::needs::Needs;
-use crate::profile::{Packing, Profile};
+use crate::profile::{Fit, Packing, Profile};
+use crate::resources::Resource;
 use kinds::Node;
 
 /// The best there is.
@@ -25,8 +26,8 @@ pub(crate) fn score(needs: &Needs, profile: &Profile, cluster: &Cluster, spot: &
         taint.effect == "PreferNoSchedule" && !needs.tolerations.iter().any(|toleration| toleration.tolerates(taint))
     };
     Scores {
-        total: weights.fit * fit(needs, profile.packing, spot)
-            + weights.balance * balance(needs, spot)
+        total: weights.fit * fit(needs, &profile.fit, spot)
+            + weights.balance * balance(needs, &profile.balance, spot)
             + weights.images * images(needs, cluster, node),
         taints: node.spec.taints.iter().filter(shies).count() as i64,
         liked: needs.preferred.iter().filter(|(_, term)| term.matches(node)).map(|(weight, _)| weight).sum(),
@@ -34,35 +35,66 @@ pub(crate) fn score(needs: &Needs, profile: &Profile, cluster: &Cluster, spot: &
 }
 
 /// How empty the node would be, or how full.
-fn fit(needs: &Needs, packing: Packing, spot: &Spot) -> i64 {
-    let share = |used: i64, capacity: i64| {
-        if capacity == 0 || used > capacity {
-            return 0;
+fn fit(needs: &Needs, fit: &Fit, spot: &Spot) -> i64 {
+    let (mut sum, mut weights) = (0, 0);
+    for (resource, weight) in &fit.resources {
+        let share = resource.share(&spot.estimate, &needs.estimate, &spot.capacity);
+        let Some((used, capacity)) = share else { continue };
+        let score = match &fit.packing {
+            Packing::LeastAllocated => (capacity - used).max(0) * BEST / capacity,
+            Packing::MostAllocated => used.min(capacity) * BEST / capacity,
+            Packing::Shape(points) => on_line(points, used.min(capacity) * BEST / capacity),
+        };
+        // In a shape, what is worth nothing does not count against the rest.
+        if score > 0 || !matches!(fit.packing, Packing::Shape(_)) {
+            sum += score * weight;
+            weights += weight;
         }
-        match packing {
-            Packing::LeastAllocated => (capacity - used) * BEST / capacity,
-            Packing::MostAllocated => used * BEST / capacity,
-        }
-    };
-    let cpu = share(spot.estimate.cpu + needs.estimate.cpu, spot.capacity.cpu);
-    let memory = share(spot.estimate.memory + needs.estimate.memory, spot.capacity.memory);
-    i64::midpoint(cpu, memory)
+    }
+    match (&fit.packing, weights) {
+        (_, 0) => 0,
+        (Packing::Shape(_), _) => (sum + weights / 2) / weights,
+        _ => sum / weights,
+    }
 }
 
-/// How much more evenly processors and memory would be used with the pod than without.
-fn balance(needs: &Needs, spot: &Spot) -> i64 {
-    if needs.requests.cpu == 0 && needs.requests.memory == 0 {
+/// The value at `x` of a line through points that are sorted; flat outside of them.
+fn on_line(points: &[(i64, i64)], x: i64) -> i64 {
+    let next = points.partition_point(|(utilization, _)| *utilization < x);
+    match (points.get(next.wrapping_sub(1)), points.get(next)) {
+        (Some((x0, y0)), Some((x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (Some((_, y)), None) | (None, Some((_, y))) => *y,
+        (None, None) => 0,
+    }
+}
+
+/// How much more evenly resources would be used with the pod than without.
+fn balance(needs: &Needs, resources: &[Resource], spot: &Spot) -> i64 {
+    if resources.iter().all(|resource| needs.requests.of(resource) == 0) {
         return 0;
     }
-    let share =
-        |used: i64, capacity: i64| if capacity == 0 { None } else { Some((used as f64 / capacity as f64).min(1.0)) };
-    let evenness = |cpu: i64, memory: i64| match (share(cpu, spot.capacity.cpu), share(memory, spot.capacity.memory)) {
-        (Some(cpu), Some(memory)) => ((1.0 - ((cpu - memory) / 2.0).abs()) * BEST as f64) as i64,
-        _ => BEST,
-    };
-    let before = evenness(spot.used.cpu, spot.used.memory);
-    let after = evenness(spot.used.cpu + needs.requests.cpu, spot.used.memory + needs.requests.memory);
+    let shares = resources.iter().filter_map(|resource| {
+        let (after, capacity) = resource.share(&spot.used, &needs.requests, &spot.capacity)?;
+        let share = |used: i64| (used as f64 / capacity as f64).min(1.0);
+        Some((share(after - needs.requests.of(resource)), share(after)))
+    });
+    let evenness = |unevenness: f64| ((1.0 - unevenness) * BEST as f64) as i64;
+    let before = evenness(unevenness(shares.clone().map(|(before, _)| before)));
+    let after = evenness(unevenness(shares.map(|(_, after)| after)));
     BEST / 2 + i64::midpoint(BEST / 2, after - before)
+}
+
+/// The standard deviation.
+fn unevenness(mut shares: impl Iterator<Item = f64> + Clone) -> f64 {
+    let (count, sum) = shares.clone().fold((0, 0.0), |(count, sum), share| (count + 1, sum + share));
+    match count {
+        0 | 1 => 0.0,
+        2 => shares.next().zip(shares.next()).map_or(0.0, |(one, other)| ((one - other) / 2.0).abs()),
+        _ => {
+            let mean = sum / f64::from(count);
+            (shares.map(|share| (share - mean).powi(2)).sum::<f64>() / f64::from(count)).sqrt()
+        }
+    }
 }
 
 /// Images smaller than this are pulled in no time, and larger than that all take long.

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A point of view from which a node can be refused; the names are those that users of Kubernetes know.
+/// A point of view on nodes, or another part of scheduling that a profile can be without; the names are those that
+/// users of Kubernetes know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plugin {
     NodeUnschedulable,
@@ -17,6 +18,38 @@ pub enum Plugin {
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    NodeName,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultPreemption,
+    DefaultBinder,
+    PrioritySort,
+    SchedulingGates,
+}
+
+impl Plugin {
+    /// As it stands in files and figures.
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// Some points of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PluginSet(u32);
+
+impl PluginSet {
+    pub(crate) fn all() -> Self {
+        PluginSet(u32::MAX)
+    }
+
+    pub(crate) fn has(self, plugin: Plugin) -> bool {
+        self.0 & (1 << plugin as u32) != 0
+    }
+
+    pub(crate) fn without(self, plugin: Plugin) -> Self {
+        PluginSet(self.0 & !(1 << plugin as u32))
+    }
 }
 
 /// A node that does not do.

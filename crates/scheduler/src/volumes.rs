@@ -5,16 +5,18 @@ use crate::filters::{Asked, Verdict};
 use crate::needs::Needs;
 use crate::verdict::{Plugin, Refusal};
 use kinds::{
-    CSINode, Key, Labels, Node, NodeSelector, Object, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass,
-    volume_mode,
+    CSIDriver, CSINode, CSIStorageCapacity, Key, Labels, Node, NodeSelector, Object, PersistentVolume,
+    PersistentVolumeClaim, Pod, StorageClass, volume_mode,
 };
 use object::{Value, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which node a claim is to be provisioned for.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+const NONE_TO_BIND: &str = "node(s) didn't find available persistent volumes to bind";
 /// Of a class whose volumes nobody makes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// Labels of volumes that say where they can be used.
@@ -49,6 +51,8 @@ pub struct Preparation {
     /// Volumes, and the claims that get them.
     pub matched: Vec<(String, Key)>,
     pub provisioned: Vec<Key>,
+    /// What is not bound after this long is given up, and the pod looks for another node.
+    pub(crate) timeout: Duration,
 }
 
 impl Preparation {
@@ -92,6 +96,14 @@ impl Volumes {
         Ok(volumes)
     }
 
+    /// Leaves out claims that wait for a node, where nobody is to bind them.
+    pub(crate) fn waiting_if(mut self, binds: bool) -> Self {
+        if !binds {
+            self.waiting.clear();
+        }
+        self
+    }
+
     fn note_users(&mut self, claim: &Object<PersistentVolumeClaim>, cluster: &Cluster) {
         if !claim.spec.access_modes.iter().any(|mode| mode == "ReadWriteOncePod") {
             return;
@@ -100,26 +112,28 @@ impl Volumes {
         self.in_use.extend(users.iter().filter_map(|pod| cluster.home(&pod.key())).map(|spot| spot.name.clone()));
     }
 
-    /// What has to be done so that the claims that wait can be used on a node. None if it cannot be.
-    pub(crate) fn prepare(&self, cluster: &Cluster, node: &Node) -> Option<Preparation> {
+    /// What has to be done so that the claims that wait can be used on a node; or why they cannot be.
+    pub(crate) fn prepare(&self, cluster: &Cluster, node: &Node) -> Result<Preparation, &'static str> {
         let mut preparation = Preparation::default();
         for Waiting { claim, class } in &self.waiting {
             let selected = claim.metadata.annotation(SELECTED_NODE);
             if !selected.is_empty() {
                 // It is being made already, and where is settled.
                 if selected != node.metadata.name {
-                    return None;
+                    return Err(NONE_TO_BIND);
                 }
                 preparation.provisioned.push(claim.key());
             } else if let Some(volume) = find(claim, cluster, node, &preparation) {
                 preparation.matched.push((volume, claim.key()));
-            } else if can_be_made(class, node) {
-                preparation.provisioned.push(claim.key());
+            } else if !can_be_made(class, node) {
+                return Err(NONE_TO_BIND);
+            } else if !has_capacity(claim, class, cluster, node) {
+                return Err("node(s) did not have enough free storage");
             } else {
-                return None;
+                preparation.provisioned.push(claim.key());
             }
         }
-        Some(preparation)
+        Ok(preparation)
     }
 }
 
@@ -159,6 +173,25 @@ fn can_be_made(class: &StorageClass, node: &Node) -> bool {
     let provisioner = class.provisioner.as_str();
     !matches!(provisioner, "" | NO_PROVISIONER)
         && (allowed.is_empty() || allowed.iter().any(|term| term.items("matchLabelExpressions").iter().all(holds)))
+}
+
+/// Whether there is room for a volume where a node reaches, as far as the driver says how much there is.
+fn has_capacity(
+    claim: &Object<PersistentVolumeClaim>,
+    class: &Object<StorageClass>,
+    cluster: &Cluster,
+    node: &Node,
+) -> bool {
+    let driver = cluster.caches.of::<CSIDriver>().get(&Key::cluster(class.provisioner.as_str()));
+    if !driver.is_some_and(|driver| driver.spec.storage_capacity) {
+        return true;
+    }
+    let suffices = |capacity: &Arc<Object<CSIStorageCapacity>>| {
+        let reach = &capacity.node_topology;
+        let is_large_enough = capacity.largest().is_some_and(|largest| largest >= claim.requested());
+        is_large_enough && !reach.is_absent() && reach.matches(&node.metadata.labels)
+    };
+    cluster.caches.of::<CSIStorageCapacity>().by("class", &class.metadata.name).iter().any(suffices)
 }
 
 /// Disks and claims that only one pod at a time can have.
@@ -236,10 +269,10 @@ pub(crate) fn binding(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
     if !volumes.bound.iter().all(|volume| reaches(volume, node)) {
         return refuse("node(s) didn't match PersistentVolume's node affinity");
     }
-    if !volumes.waiting.is_empty() && volumes.prepare(asked.cluster, node).is_none() {
-        return refuse("node(s) didn't find available persistent volumes to bind");
+    match volumes.prepare(asked.cluster, node) {
+        Err(reason) => refuse(reason),
+        Ok(_) => Ok(()),
     }
-    Ok(())
 }
 
 pub(crate) fn zone(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {

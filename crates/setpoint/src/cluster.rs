@@ -1,7 +1,8 @@
 //! Wiring: store, registry, API, listener.
 
 use crate::certifier::Certifier;
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Loops};
+use crate::logs::SimulatedLogs;
 use crate::usage::SimulatedUsage;
 use crate::{in_process, kubeconfig};
 use ambient::Ambient;
@@ -10,7 +11,7 @@ use apiserver::pki::Authority;
 use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing, SigningKey, StaticTokens, Tls};
 use bytes::Bytes;
 use controllers::{Cidr, Settings};
-use node::simulated::Fleet;
+use node::simulated::{Fleet, Logs};
 use registry::Registry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub struct Options {
     /// Where to append a line for every request, as far as the policy wants.
     pub audit_log: Option<PathBuf>,
     pub audit_policy: Option<PathBuf>,
+    /// How pods are placed.
+    pub scheduler: scheduler::Configuration,
     /// From how many nodes a second that are lost pods are driven off, in each zone.
     pub node_eviction_rate: f64,
     /// Where the loops run; without, where requests are answered too.
@@ -60,6 +63,7 @@ impl Options {
             token_file: None,
             audit_log: None,
             audit_policy: None,
+            scheduler: scheduler::Configuration::default(),
             node_eviction_rate: Settings::NODE_EVICTION_RATE,
             loops: None,
         }
@@ -144,10 +148,14 @@ impl Cluster {
             signer: Some(Arc::new(Certifier(authority.clone()))),
             node_eviction_rate: options.node_eviction_rate,
         };
+        let loops = Loops { settings, scheduler: options.scheduler.clone(), fleet: nodes.clone() };
         let tasks = options.loops.as_ref().map_or(ambient.tasks.clone(), |runtime| ambient.tasks.on(runtime));
         let apart = Ambient { tasks, ..ambient.clone() };
-        let control_plane = ControlPlane::start(&clients, &settings, nodes, &apart, &api.metrics.registry);
+        let control_plane = ControlPlane::start(&clients, &loops, &apart, &api.metrics.registry);
         api.measure(Arc::new(SimulatedUsage::new(&control_plane.manager.caches, nodes, &ambient.clock)));
+        let logs = Logs::new(control_plane.manager.caches.clone(), nodes.clone());
+        api.show_logs(Arc::new(SimulatedLogs(logs)));
+        api.debug("scheduling", Arc::new(control_plane.scheduling()));
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
         control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;

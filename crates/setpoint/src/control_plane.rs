@@ -1,20 +1,33 @@
 //! The loops of a cluster: which run, and as whom.
 
+use crate::explain::SchedulingDesk;
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use controllers::Settings;
+use kinds::Key;
 use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
+use scheduler::{Configuration, Desk};
 use std::sync::Arc;
 
 /// Gives a user a client; the second argument is what it goes by in managed fields and logs.
 pub type Clients = Arc<dyn Fn(User, &str) -> Client + Send + Sync>;
 
+/// Which loops there are to be.
+#[derive(Clone, Debug, Default)]
+pub struct Loops {
+    pub settings: Settings,
+    pub scheduler: Configuration,
+    /// The simulated nodes there are.
+    pub fleet: Fleet,
+}
+
 /// All loops of a cluster, their caches being filled.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     pub manager: Arc<Manager>,
+    desk: Desk,
     /// As whom it stands for election.
     candidate: Client,
     /// Tells who leads.
@@ -28,17 +41,13 @@ const MANAGER: &str = "kube-controller-manager";
 const LEASE: (&str, &str) = ("kube-system", MANAGER);
 
 impl ControlPlane {
-    /// Starts to watch; `fleet` are the simulated nodes there are.
-    pub fn start(
-        clients: &Clients,
-        settings: &Settings,
-        fleet: &Fleet,
-        ambient: &Ambient,
-        registry: &Registry,
-    ) -> Self {
+    /// Starts to watch.
+    pub fn start(clients: &Clients, wanted: &Loops, ambient: &Ambient, registry: &Registry) -> Self {
+        let Loops { settings, scheduler, fleet } = wanted;
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
-        loops.push(scheduler::controller(vec![scheduler::Profile::new(scheduler::DEFAULT)]));
+        let (scheduler, desk) = scheduler::controller(scheduler.clone(), registry);
+        loops.push(scheduler);
         if !fleet.is_empty() {
             let clients = clients.clone();
             let as_node = move |name: &str| {
@@ -58,7 +67,13 @@ impl ControlPlane {
         };
         let manager = Arc::new(Manager::start(loops, &reader, identity, ambient, registry));
         let recorder = Recorder::new(reader.clone(), MANAGER, "", ambient, registry);
-        ControlPlane { manager, candidate: reader, recorder, ambient: ambient.clone() }
+        ControlPlane { manager, desk, candidate: reader, recorder, ambient: ambient.clone() }
+    }
+
+    /// Where it can be asked why pods wait.
+    pub fn scheduling(&self) -> SchedulingDesk {
+        let lease = Key::new(LEASE.0, LEASE.1);
+        SchedulingDesk { desk: self.desk.clone(), caches: self.manager.caches.clone(), lease }
     }
 
     /// Lets the loops work, once their caches are filled, until the tasks are stopped.

@@ -3,9 +3,9 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Fleet, Group, Options, Settings, StoreChoice};
+use setpoint::{Cluster, Configuration, Fleet, Group, Options, Settings, StoreChoice};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,6 +62,9 @@ struct Serve {
     /// An audit.k8s.io/v1 policy that says how much is written of which request; by default who did what, of all.
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy: Option<PathBuf>,
+    /// A kubescheduler.config.k8s.io/v1 KubeSchedulerConfiguration: the scheduler's profiles, by schedulerName.
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<PathBuf>,
     /// From how many nodes a second pods are driven off when nodes are lost, in each zone.
     #[arg(long, value_name = "RATE", default_value_t = Settings::NODE_EVICTION_RATE, value_parser = parse_rate)]
     node_eviction_rate: f64,
@@ -98,6 +101,18 @@ fn parse_nodes(text: &str) -> Result<Groups, String> {
 fn read_nodes(path: &str) -> Result<Groups, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     serde_saphyr::from_str(&text).map(Groups).map_err(|error| format!("{path}: {error}"))
+}
+
+fn read_scheduler(path: &Path) -> anyhow::Result<Configuration> {
+    let read = || {
+        let text = std::fs::read_to_string(path)?;
+        let file = serde_saphyr::from_str(&text)?;
+        Configuration::read(&file).map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            anyhow::Error::msg(errors.join("; "))
+        })
+    };
+    read().with_context(|| format!("the scheduler's configuration {}", path.display()))
 }
 
 fn main() -> ExitCode {
@@ -147,6 +162,7 @@ async fn run(serve: Serve, nodes: Vec<Group>, loops: Handle) -> anyhow::Result<(
         token_file: serve.token_file,
         audit_log: serve.audit_log,
         audit_policy: serve.audit_policy,
+        scheduler: serve.scheduler_config.as_deref().map(read_scheduler).transpose()?.unwrap_or_default(),
         node_eviction_rate: serve.node_eviction_rate,
         loops: Some(loops),
     };

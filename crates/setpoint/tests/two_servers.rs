@@ -94,6 +94,16 @@ async fn when_the_leader_is_killed_the_other_takes_over_and_nothing_is_lost_or_d
     // One that ends in good order lets go at once: whoever is there need not wait.
     first.restart().await;
     let to_first = client(&first, &ambient);
+
+    // Why a pod waits is asked of whoever leads; the other says who that is.
+    let pod =
+        to_second.list::<Pod>("default", &ListOptions::default()).await.expect("the server answers").items.remove(0);
+    let path = format!("/debug/scheduling/default/{}", pod.metadata.name);
+    let (here, there) = (first.client().get(&path).await, second.client().get(&path).await);
+    let (said, leads) = (String::from_utf8_lossy(&here.body).into_owned(), holder(&to_second).await);
+    assert_eq!((here.status.as_u16(), there.status.as_u16()), (503, 200), "{said}");
+    assert!(said.contains(&format!("ask the server {leads}")), "{said}");
+
     second.stop();
     let limit = Duration::from_secs(6);
     until(&to_first, limit, async || Some(holder(&to_first).await).filter(|name| *name == leader)).await;

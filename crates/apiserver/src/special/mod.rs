@@ -3,6 +3,7 @@
 mod binding;
 mod component_status;
 mod eviction;
+mod log;
 mod node;
 mod reviews;
 mod scale;
@@ -31,7 +32,8 @@ pub(crate) async fn serve(ctx: &Context, body: &Bytes) -> Option<Answer> {
         ("pods", "binding") | ("bindings", "") => creates(binding::create(ctx, body).await),
         ("serviceaccounts", "token") => creates(token::create(ctx, body).await),
         ("pods", "eviction") => creates(eviction::create(ctx, body).await),
-        ("pods", "log" | "exec" | "attach" | "portforward" | "proxy") | ("nodes" | "services", "proxy") => {
+        ("pods", "log") => Some(log::serve(ctx).await),
+        ("pods", "exec" | "attach" | "portforward" | "proxy") | ("nodes" | "services", "proxy") => {
             Some(node::serve(ctx).await)
         }
         ("componentstatuses", "") => Some(component_status::serve(ctx).await),

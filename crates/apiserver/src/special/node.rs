@@ -1,4 +1,4 @@
-//! What only the node can answer: logs, shells, forwarded ports. Finds the node that a request has to go to.
+//! What only the node can answer: shells, forwarded ports, logs that nobody here has. Finds the node that a request has to go to.
 
 use super::Answer;
 use crate::context::Context;

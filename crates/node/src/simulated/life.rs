@@ -1,10 +1,9 @@
-//! How a simulated pod behaves, as annotations say: on the pod, or for all pods of a node on the node.
+//! How long a simulated pod takes for what, and how it ends: what is said of its behaviour, and what is usual.
 
-use kinds::{Labels, Node, Pod};
+use super::behavior::Behavior;
+use kinds::Pod;
 use std::time::Duration;
 
-/// What all annotations begin with.
-const PREFIX: &str = "simulated.setpoint.dev/";
 /// How long a pod runs that is meant to end.
 const DEFAULT_RUN: Duration = Duration::from_secs(1);
 
@@ -27,13 +26,8 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn of(pod: &Pod, node: Option<&Node>) -> Self {
-        let none = Labels::new();
-        let of_node = node.map_or(&none, |node| &node.metadata.annotations);
-        let said = |name: &str| {
-            let key = format!("{PREFIX}{name}");
-            pod.metadata.annotations.get(&key).or_else(|| of_node.get(&key)).map(String::as_str)
-        };
+    pub(super) fn of(pod: &Pod, behavior: &Behavior) -> Self {
+        let said = |name: &str| behavior.get(name);
         let seconds = |name: &str| {
             let number = said(name)?.parse::<f64>().ok()?;
             Duration::try_from_secs_f64(number).ok()
@@ -60,43 +54,32 @@ impl Life {
     }
 }
 
-/// Whether something about how pods behave was said differently on a node.
-pub(super) fn differs(old: &Node, new: &Node) -> bool {
-    let said = |node: &Node| -> Labels {
-        let ours = node.metadata.annotations.iter().filter(|(key, _)| key.starts_with(PREFIX));
-        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    said(old) != said(new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::Object;
+    use kinds::{ConfigMap, Object};
     use object::{Value, json};
+    use runtime::Caches;
 
     fn pod(uid: &str, annotations: &Value) -> Object<Pod> {
         Object::of(&json!({ "metadata": { "uid": uid, "annotations": annotations } }))
     }
 
+    fn life(pod: &Pod) -> Life {
+        Life::of(pod, &Behavior::of_pod(pod, None, &Caches::default().with::<ConfigMap>()))
+    }
+
     #[test]
-    fn a_pod_goes_before_its_node_and_what_makes_no_sense_is_as_usual() {
-        let node: Object<Node> = Object::of(&json!({ "metadata": { "annotations": {
-            "simulated.setpoint.dev/run-seconds": "5", "simulated.setpoint.dev/ready": "false",
-        } } }));
-        let own = pod(
-            "u",
-            &json!({ "simulated.setpoint.dev/run-seconds": "7", "simulated.setpoint.dev/pull-seconds": "-1" }),
-        );
-        let life = Life::of(&own, Some(&node));
-        assert_eq!((life.run, life.ready, life.delay), (Some(Duration::from_secs(7)), None, Duration::ZERO));
-        assert_eq!(Life::of(&pod("u", &json!({})), Some(&node)).run, Some(Duration::from_secs(5)));
-        assert_eq!(Life::of(&pod("u", &json!({})), None).run, None);
+    fn what_is_not_said_or_makes_no_sense_is_as_usual() {
+        let said = json!({ "simulated.setpoint.dev/run-seconds": "7", "simulated.setpoint.dev/pull-seconds": "-1" });
+        let said = life(&pod("u", &said));
+        assert_eq!((said.run, said.delay), (Some(Duration::from_secs(7)), Duration::ZERO));
+        assert_eq!(life(&pod("u", &json!({}))).run, None);
     }
 
     #[test]
     fn so_many_runs_fail_as_the_rate_says() {
-        let life = Life::of(&pod("u", &json!({ "simulated.setpoint.dev/failure-rate": "0.3" })), None);
+        let life = life(&pod("u", &json!({ "simulated.setpoint.dev/failure-rate": "0.3" })));
         let failed = (0..1000).filter(|number| life.code(&pod(&format!("uid-{number}"), &json!({})), 0) == 1).count();
         assert!((250..350).contains(&failed), "{failed}");
     }

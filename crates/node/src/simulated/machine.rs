@@ -12,13 +12,6 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 const LEASE_SECONDS: i32 = 40;
 /// How often a node reports its status if nothing is different.
 const REPORT: Duration = Duration::from_secs(300);
-/// With the value `dead` the node does nothing and says nothing any more.
-const STATE: &str = "simulated.setpoint.dev/state";
-
-pub(super) fn is_dead(node: &Node) -> bool {
-    node.metadata.annotation(STATE) == "dead"
-}
-
 pub(super) fn address(index: usize) -> String {
     format!("10.{}.{}.{}", 128 + (index >> 16 & 0x3f), index >> 8 & 0xff, index & 0xff)
 }

@@ -1,16 +1,15 @@
 //! What simulated nodes and pods use.
 //!
-//! A pod says itself, by annotations, how much it uses; its containers share that. It is an amount (`250m`), or goes up
+//! What is said of a pod's behaviour is how much it uses; its containers share that. It is an amount (`250m`), or goes up
 //! and down between two in so many seconds (`100m..900m/600`). A node uses what its pods use, and a little of its own.
 
 use super::Fleet;
+use super::behavior::Behavior;
 use ambient::Clock;
 use kinds::{Node, Pod};
 use object::Quantity;
 use runtime::Caches;
 
-const CPU: &str = "simulated.setpoint.dev/cpu";
-const MEMORY: &str = "simulated.setpoint.dev/memory";
 /// What a pod uses that says nothing: thousandths of a processor, and bytes.
 const POD: (i64, i64) = (1, 10 << 20);
 /// What a node uses for itself.
@@ -38,24 +37,26 @@ impl Meter {
         self.fleet.member(name)?;
         self.caches.of::<Node>().named("", name)?;
         let pods = self.caches.of::<Pod>().by("node", name);
-        let used = pods.iter().filter(|pod| pod.status.phase == "Running").map(|pod| of_pod(pod, self.seconds()));
+        let used = pods.iter().filter(|pod| pod.status.phase == "Running").map(|pod| self.of_pod(pod));
         Some(used.fold(IDLE, |(cpu, memory), (of_cpu, of_memory)| (cpu + of_cpu, memory + of_memory)))
+    }
+
+    fn of_pod(&self, pod: &Pod) -> (i64, i64) {
+        let node = self.caches.of::<Node>().named("", &pod.spec.node_name);
+        let behavior = Behavior::of_pod(pod, node.as_ref().map(|node| &***node), &self.caches);
+        let said = |name: &str, unit: fn(Quantity) -> i64| at(behavior.get(name)?, unit, self.seconds());
+        (said("cpu", Quantity::millis).unwrap_or(POD.0), said("memory", Quantity::units).unwrap_or(POD.1))
     }
 
     /// Of each container, by name; none unless the pod runs on one of these nodes.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<Vec<(String, (i64, i64))>> {
         let pod = self.caches.of::<Pod>().named(namespace, name)?;
         self.fleet.member(&pod.spec.node_name).filter(|_| pod.status.phase == "Running")?;
-        let (cpu, memory) = of_pod(&pod, self.seconds());
+        let (cpu, memory) = self.of_pod(&pod);
         let count = i64::try_from(pod.spec.containers.len().max(1)).unwrap_or(i64::MAX);
         let share = (cpu / count, memory / count);
         Some(pod.spec.containers.iter().map(|container| (container.name.clone(), share)).collect())
     }
-}
-
-fn of_pod(pod: &Pod, seconds: f64) -> (i64, i64) {
-    let said = |annotation: &str, unit: fn(Quantity) -> i64| at(pod.metadata.annotation(annotation), unit, seconds);
-    (said(CPU, Quantity::millis).unwrap_or(POD.0), said(MEMORY, Quantity::units).unwrap_or(POD.1))
 }
 
 /// An amount at a time.
@@ -74,12 +75,15 @@ fn at(said: &str, unit: fn(Quantity) -> i64, seconds: f64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::Object;
+    use kinds::{ConfigMap, Object};
     use object::json;
+
+    const CPU: &str = "simulated.setpoint.dev/cpu";
+    const MEMORY: &str = "simulated.setpoint.dev/memory";
 
     #[test]
     fn a_pod_uses_what_it_says_and_a_node_what_its_pods_use() {
-        let mut caches = Caches::default().with::<Node>().with::<Pod>();
+        let mut caches = Caches::default().with::<ConfigMap>().with::<Node>().with::<Pod>();
         caches.put(Object::<Node>::of(&json!({ "metadata": { "name": "node-0" } })));
         let pod = |name: &str, annotations, phase: &str| {
             let containers = json!([{ "name": "a" }, { "name": "b" }]);

@@ -4,18 +4,22 @@
 //! ends if it is of a kind that ends, and goes when it is deleted, as [`life`] says.
 
 mod addresses;
+mod behavior;
 mod fleet;
 mod life;
+mod logs;
 mod machine;
 mod meter;
 mod pod;
 mod status;
 
 pub use fleet::{Fleet, Group};
+pub use logs::{Excerpt, Logs, Reader};
 pub use meter::Meter;
 
 use addresses::Addresses;
-use kinds::{Key, Kind, Lease, Node, Pod};
+use behavior::Behavior;
+use kinds::{ConfigMap, Key, Kind, Lease, Node, Pod, SIMULATED_BEHAVIOR};
 use object::{ApiError, json};
 use parking_lot::Mutex;
 use runtime::{Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
@@ -31,11 +35,15 @@ const NODES_AT_ONCE: usize = 32;
 /// The loops of all nodes.
 pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
     let keepers = Arc::new(Keepers { fleet, as_node, addresses: Mutex::default() });
-    let (of_nodes, nodes_of) = (keepers.clone(), keepers.clone());
+    let (of_nodes, of_maps, nodes_of) = (keepers.clone(), keepers.clone(), keepers.clone());
     let mut nodes = Controller::new("simulated-nodes")
         .watches_changes::<Node>(move |change, _| {
             let ours = change.sides().filter(|node| of_nodes.fleet.member(&node.metadata.name).is_some());
             ours.map(|node| node.key()).collect()
+        })
+        .watches_changes::<ConfigMap>(move |change, _| match behavior::concerned(change) {
+            Some(behavior::OF_NODES) => of_maps.fleet.members().map(|member| Key::cluster(member.name())).collect(),
+            _ => Vec::new(),
         })
         .reads::<Lease>()
         .workers(NODES_AT_ONCE)
@@ -46,24 +54,44 @@ pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
     for member in keepers.fleet.members() {
         nodes = nodes.begins_with(Key::cluster(member.name()));
     }
-    let (of_pods, pods_of) = (keepers.clone(), keepers);
+    let (of_pods, of_maps, pods_of) = (keepers.clone(), keepers.clone(), keepers);
     let pods = Controller::new("simulated-pods")
         .watches_changes::<Pod>(move |change, _| {
             let pod = change.new.as_ref().filter(|pod| of_pods.fleet.member(&pod.spec.node_name).is_some());
             pod.map(|pod| pod.key()).into_iter().collect()
         })
         .watches_changes::<Node>(|change, caches| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if life::differs(old, new) => {
+            (Some(old), Some(new)) if behavior::differs(old, new) => {
                 caches.of::<Pod>().by("node", &new.metadata.name).iter().map(|pod| pod.key()).collect()
             }
             _ => Vec::new(),
+        })
+        .watches_changes::<ConfigMap>(move |change, caches| {
+            let pods = match behavior::concerned(change) {
+                Some(behavior::OF_NODES) => caches.of::<Pod>().all(),
+                Some(namespace) => caches.of::<Pod>().in_namespace(namespace),
+                None => Vec::new(),
+            };
+            let ours = pods.iter().filter(|pod| of_maps.fleet.member(&pod.spec.node_name).is_some());
+            ours.map(|pod| pod.key()).collect()
         })
         .workers(PODS_AT_ONCE)
         .plans_with(move |context, request| {
             let keepers = pods_of.clone();
             async move { keepers.run_pod(&context, &request).await }
         });
-    vec![nodes, pods]
+    let behaviors = Controller::new("simulated-behavior")
+        .account("kube-controller-manager")
+        .watches::<ConfigMap>(|map, _| match map.metadata.labels.contains_key(SIMULATED_BEHAVIOR) {
+            true => vec![map.key()],
+            false => Vec::new(),
+        })
+        .plans(|caches, request| {
+            let map = caches.of::<ConfigMap>().get(&request.key);
+            let map = map.filter(|map| map.metadata.labels.contains_key(SIMULATED_BEHAVIOR));
+            map.map(|map| behavior::review(&map)).unwrap_or_default()
+        });
+    vec![nodes, pods, behaviors]
 }
 
 struct Keepers {
@@ -79,7 +107,7 @@ impl Keepers {
         let Some(member) = self.fleet.member(name) else { return Ok(Plan::default()) };
         let client = (self.as_node)(name);
         let node = context.caches.of::<Node>().get(&request.key);
-        if node.as_ref().is_some_and(|node| machine::is_dead(node)) {
+        if node.as_ref().is_some_and(|node| Behavior::of_node(node, &context.caches).is_dead()) {
             return Ok(Plan::default());
         }
         match node {
@@ -113,14 +141,16 @@ impl Keepers {
         let Some(pod) = context.caches.of::<Pod>().get(&request.key) else { return Ok(plan) };
         let Some(member) = self.fleet.member(&pod.spec.node_name) else { return Ok(plan) };
         let node = context.caches.of::<Node>().named("", &pod.spec.node_name);
-        if node.as_ref().is_some_and(|node| machine::is_dead(node)) {
+        let node = node.as_ref().map(|node| &***node);
+        let behavior = Behavior::of_pod(&pod, node, &context.caches);
+        if node.is_some_and(|node| Behavior::of_node(node, &context.caches).is_dead()) {
             return Ok(plan);
         }
         let client = (self.as_node)(&pod.spec.node_name);
         let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
         let address = self.addresses.lock().get(member.index, &pod, neighbours);
         let place = pod::Place { address: &address, host: &machine::address(member.index) };
-        let life = life::Life::of(&pod, node.as_ref().map(|node| &***node));
+        let life = life::Life::of(&pod, &behavior);
         match pod::step(&pod, &life, place, request.now) {
             pod::Step::Report(status) => {
                 let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": status });

@@ -133,9 +133,11 @@ pub(super) fn gates_are_open(pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::behavior::Behavior;
     use super::*;
-    use kinds::Object;
+    use kinds::{ConfigMap, Object};
     use object::{View, json};
+    use runtime::Caches;
 
     const NOW: Time = Time::from_seconds(1_767_225_600);
     const PLACE: Place<'static> = Place { address: "10.0.0.1", host: "10.1.0.1" };
@@ -156,13 +158,17 @@ mod tests {
         })
     }
 
+    fn life(pod: &Pod) -> Life {
+        Life::of(pod, &Behavior::of_pod(pod, None, &Caches::default().with::<ConfigMap>()))
+    }
+
     /// Lets a pod live until nothing happens any more or `until` has passed: what it reports and when, in words.
     fn live(pod: &mut Value, until: u64) -> Vec<String> {
         let mut told = Vec::new();
         let mut now = NOW;
         while now <= NOW + seconds(until) {
             let read: Object<Pod> = Object::of(pod);
-            match step(&read, &Life::of(&read, None), PLACE, now) {
+            match step(&read, &life(&read), PLACE, now) {
                 Step::Report(status) => {
                     for (field, value) in status.as_object().unwrap() {
                         pod["status"][field] = value.clone();
@@ -249,7 +255,7 @@ mod tests {
         live(&mut lost, 1);
         lost["status"]["conditions"] = json!([{ "type": "Ready", "status": "False" }]);
         let read: Object<Pod> = Object::of(&lost);
-        let Step::Report(status) = step(&read, &Life::of(&read, None), PLACE, NOW) else { panic!() };
+        let Step::Report(status) = step(&read, &life(&read), PLACE, NOW) else { panic!() };
         assert!(
             status.items("conditions").iter().any(|one| one.text("type") == "Ready" && one.text("status") == "True")
         );

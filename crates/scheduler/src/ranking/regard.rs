@@ -2,11 +2,9 @@
 
 use crate::cluster::Cluster;
 use crate::needs::{Needs, Term};
+use crate::profile::Profile;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-
-/// What a pod's wish to be near others counts for those others.
-const MUTUAL: i64 = 1;
 
 /// An amount for each relation, and for those by topology.
 #[derive(Debug, Default)]
@@ -38,7 +36,7 @@ impl Hasher for Mixer {
 
 impl Regard {
     /// What a pod means for one that is to be placed.
-    pub(super) fn of(incoming: &Needs, resident: &Needs, cluster: &Cluster) -> Self {
+    pub(super) fn of(incoming: &Needs, profile: &Profile, resident: &Needs, cluster: &Cluster) -> Self {
         let namespaces = &cluster.namespaces;
         let meets_all = incoming.affinity.iter().all(|term| term.matches(resident, namespaces));
         let spread = incoming.spread.iter().map(|spread| i64::from(spread.counts(&incoming.namespace, resident)));
@@ -50,8 +48,9 @@ impl Regard {
         let meant = |term: &&Term| term.matches(incoming, namespaces);
         let repels = resident.anti_affinity.iter().filter(meant);
         let likes = resident.likes.iter().filter(|(_, term)| term.matches(incoming, namespaces));
-        let wanted = resident.affinity.iter().filter(meant).map(|term| (MUTUAL, term));
-        let invites = likes.map(|(weight, term)| (*weight, term)).chain(wanted);
+        let wanted = resident.affinity.iter().filter(meant).map(|term| (profile.neighbours.hard_weight, term));
+        let obliging = profile.neighbours.obliging || !incoming.likes.is_empty();
+        let invites = likes.map(|(weight, term)| (*weight, term)).chain(wanted).filter(|_| obliging);
         Regard {
             relations,
             repels: repels.filter_map(|term| Some((topology(&term.topology)?, 1))).collect(),

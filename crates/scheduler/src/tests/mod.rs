@@ -1,14 +1,17 @@
 //! The scheduler as a whole, without the API: what goes in are objects, what comes out is where pods go and why not.
 
+mod explanations;
+mod figures;
 mod neighbours;
 mod nodes;
 mod preemption;
+mod profiles;
 mod properties;
 mod queue;
 mod volumes;
 
 pub(crate) use crate::driver::caches;
-use crate::{DEFAULT, Decision, Outcome, Profile, Scheduler};
+use crate::{Configuration, Decision, Outcome, Scheduler};
 use kinds::{Kind, Namespace, Node, Object};
 use object::{Value, json};
 use runtime::{Caches, Change};
@@ -71,7 +74,11 @@ impl Fixture {
     }
 
     pub(crate) fn with(caches: Caches, nodes: &[Value]) -> Self {
-        let scheduler = Scheduler::new(caches, &[Profile::new(DEFAULT)]);
+        Fixture::configured(&Configuration::default(), caches, nodes)
+    }
+
+    pub(crate) fn configured(configuration: &Configuration, caches: Caches, nodes: &[Value]) -> Self {
+        let scheduler = Scheduler::new(caches, configuration);
         let mut fixture = Fixture { scheduler, now: ambient::Clock::system().monotonic() };
         fixture.namespace(&json!({ "metadata": { "name": "default" } }));
         nodes.iter().for_each(|node| fixture.node(node));

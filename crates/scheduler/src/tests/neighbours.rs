@@ -216,3 +216,54 @@ fn whoever_is_leaving_does_not_count_for_the_spread() {
     fixture.pod(&leaving);
     assert_eq!(fixture.place(&labelled("p", "web", &constraint(ZONE, &json!({})))), "p on x1");
 }
+
+#[test]
+fn a_label_that_somebody_begins_to_look_at_counts_from_then_on() {
+    let nodes = ["a", "b", "c"].map(|name| node(name, &json!({})));
+    let mut fixture = Fixture::new(&nodes);
+    let numbered = |name: &str, index: &str| pod(name, &json!({ "metadata": { "labels": { "index": index } } }));
+    for (name, index, at) in [("p-0", "0", "a"), ("p-1", "1", "b"), ("p-2", "2", "c")] {
+        let mut pod = numbered(name, index);
+        merge(&mut pod, &json!({ "spec": { "nodeName": at } }));
+        fixture.pod(&pod);
+    }
+    let shapes = |fixture: &Fixture| {
+        let spots = (0..3).map(|slot| fixture.scheduler.cluster.spot(slot));
+        let shapes: std::collections::BTreeSet<u32> = spots.map(|spot| spot.residents[0].shape.number).collect();
+        shapes.len()
+    };
+    assert_eq!(shapes(&fixture), 1, "what nobody looks at makes no difference");
+    let near = |name: &str, kind: &str, values: &[&str]| {
+        let expression = json!({ "key": "index", "operator": "In", "values": values });
+        let term = json!({
+            "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchExpressions": [expression] },
+        });
+        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
+        pod(name, &json!({ "spec": { "affinity": { kind: required } } }))
+    };
+    assert_eq!(fixture.place(&near("beside", "podAffinity", &["1"])), "beside on b");
+    assert_eq!(shapes(&fixture), 3);
+    assert_eq!(fixture.place(&near("apart", "podAntiAffinity", &["0", "1"])), "apart on c");
+    let refusal = fixture.place(&numbered("p-3", "0"));
+    assert!(!refusal.starts_with("p-3 on c"), "whoever keeps such pods away is heard: {refusal}");
+}
+
+#[test]
+fn pods_that_wait_are_told_apart_when_somebody_looks_at_their_labels() {
+    let full = node("a", &json!({ "status": { "allocatable": { "pods": "0" } } }));
+    let mut fixture = Fixture::new(&[full]);
+    for index in ["0", "1"] {
+        let labels = json!({ "metadata": { "labels": { "index": index } } });
+        assert!(fixture.place(&pod(&format!("p-{index}"), &labels)).starts_with("0/1"));
+    }
+    let expression = json!({ "key": "index", "operator": "In", "values": ["0"] });
+    let term =
+        json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchExpressions": [expression] } });
+    let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
+    fixture.pod(&pod("there", &json!({ "spec": { "nodeName": "b", "affinity": apart } })));
+    fixture.node(&node("b", &json!({})));
+    fixture.pass(10);
+    let decisions = fixture.decisions();
+    let placed: Vec<&String> = decisions.iter().filter(|decision| decision.contains(" on ")).collect();
+    assert_eq!(placed, ["p-1 on b"], "p-0 is kept away and the other is not: {decisions:?}");
+}

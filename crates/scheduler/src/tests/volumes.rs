@@ -2,7 +2,9 @@
 
 use super::{Fixture, caches, in_zone, node, pod};
 use crate::{Decision, Preparation};
-use kinds::{CSINode, Key, Object, PersistentVolume, PersistentVolumeClaim, StorageClass};
+use kinds::{
+    CSIDriver, CSINode, CSIStorageCapacity, Key, Object, PersistentVolume, PersistentVolumeClaim, StorageClass,
+};
 use object::{Value, json};
 use runtime::Caches;
 
@@ -185,4 +187,35 @@ fn disks_named_in_pods_are_shared_by_readers_alone() {
     assert_eq!(fixture.place(&disk("b", true)), "b on n");
     let told = fixture.place(&disk("c", false));
     assert!(told.starts_with("0/1 nodes are available: 1 node(s) had no available disk."), "{told}");
+}
+
+#[test]
+fn a_volume_is_made_where_the_driver_has_room_for_it() {
+    let capacity = |zone: &str, size: &str| {
+        let topology = json!({ "matchLabels": { "topology.kubernetes.io/zone": zone } });
+        Object::<CSIStorageCapacity>::of(&json!({
+            "metadata": { "name": zone, "namespace": "driver" }, "storageClassName": "later",
+            "nodeTopology": topology, "capacity": size,
+        }))
+    };
+    let world = |says: bool, sizes: [&str; 2]| {
+        world(|caches| {
+            caches.put(class("later", "driver.example.com"));
+            caches.put(claim("data", "later", &json!({})));
+            caches.put(Object::<CSIDriver>::of(&json!({
+                "metadata": { "name": "driver.example.com" }, "spec": { "storageCapacity": says },
+            })));
+            caches.put(capacity("x", sizes[0]));
+            caches.put(capacity("y", sizes[1]));
+        })
+    };
+    let pod = using("p", &["data"]);
+    assert_eq!(prepared(&mut world(true, ["512Mi", "2Gi"]), &pod).0, "b");
+    assert_eq!(prepared(&mut world(true, ["1Gi", "0"]), &pod).0, "a");
+    let refusal = world(true, ["0", "0"]).place(&pod);
+    assert!(refusal.contains("2 node(s) did not have enough free storage"), "{refusal}");
+    assert!(
+        world(false, ["0", "0"]).place(&pod).starts_with("p on "),
+        "a driver that does not say is believed to have"
+    );
 }

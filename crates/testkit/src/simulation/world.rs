@@ -7,7 +7,7 @@ use kinds::{Id, Kind, Node, Object, Pod};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
 use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
-use setpoint::{Clients, ControlPlane, Fleet, Settings, SimulatedUsage, in_process};
+use setpoint::{Clients, ControlPlane, Fleet, Loops, Settings, SimulatedUsage, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Memory, Retention};
@@ -178,8 +178,8 @@ impl World {
         self.faults.forget_crash(number);
         let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
         let settings = Settings { authority: "a certificate".into(), ..Settings::default() };
-        let clients = &server.clients;
-        let loops = ControlPlane::start(clients, &settings, &self.nodes, &ambient, &prometheus::Registry::new());
+        let wanted = Loops { settings, fleet: self.nodes.clone(), ..Loops::default() };
+        let loops = ControlPlane::start(&server.clients, &wanted, &ambient, &prometheus::Registry::new());
         server.loops = Some(loops.clone());
         match is_alone {
             true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),

@@ -1,0 +1,39 @@
+//! Where the logs of containers come from: whoever speaks for the node that a pod is on.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use object::ApiError;
+use std::fmt::Debug;
+
+/// Speaks for nodes.
+pub trait LogSource: Debug + Send + Sync {
+    /// The log of a container; none if the node is not one of those it speaks for.
+    fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>>;
+}
+
+/// What is written, piece by piece.
+#[async_trait]
+pub trait LogStream: Send {
+    /// The next piece; none at the end.
+    async fn next(&mut self) -> Option<Bytes>;
+}
+
+/// What somebody wants to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRequest {
+    pub node: String,
+    pub namespace: String,
+    pub pod: String,
+    pub container: String,
+    /// Goes on with what is written from now on, until the container ends.
+    pub follow: bool,
+    /// Of the run before this one.
+    pub previous: bool,
+    pub timestamps: bool,
+    /// Nothing older, in seconds since 1970.
+    pub since: Option<i64>,
+    /// Only so many of the last lines.
+    pub tail_lines: Option<u64>,
+    /// No more than that.
+    pub limit_bytes: Option<u64>,
+}

@@ -1,0 +1,39 @@
+//! The logs of pods, for the API to show: those of simulated nodes.
+
+use apiserver::{LogRequest, LogSource, LogStream};
+use async_trait::async_trait;
+use bytes::Bytes;
+use kinds::Key;
+use node::simulated::{Excerpt, Logs, Reader};
+use object::ApiError;
+
+#[derive(Debug)]
+pub struct SimulatedLogs(pub Logs);
+
+struct Reading(Reader);
+
+impl LogSource for SimulatedLogs {
+    fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>> {
+        let excerpt = Excerpt {
+            follow: wanted.follow,
+            previous: wanted.previous,
+            timestamps: wanted.timestamps,
+            since: wanted.since,
+            tail_lines: wanted.tail_lines,
+            limit_bytes: wanted.limit_bytes,
+        };
+        let pod = Key::new(wanted.namespace.as_str(), wanted.pod.as_str());
+        let opened = self.0.open(&pod, &wanted.container, excerpt)?;
+        Some(match opened {
+            Ok(reader) => Ok(Box::new(Reading(reader))),
+            Err(why) => Err(ApiError::bad_request(why)),
+        })
+    }
+}
+
+#[async_trait]
+impl LogStream for Reading {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.0.next().await.map(Bytes::from)
+    }
+}
