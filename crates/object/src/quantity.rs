@@ -71,6 +71,16 @@ impl Quantity {
         i64::try_from(quotient + i128::from(rest > 0)).unwrap_or(i64::MAX)
     }
 
+    /// The amount as a whole number, if it is one.
+    pub fn whole(self) -> Option<i64> {
+        if self.nanos % NANOS == 0 { i64::try_from(self.nanos / NANOS).ok() } else { None }
+    }
+
+    /// The number next to the amount that floating points can say.
+    pub fn approximate(self) -> f64 {
+        self.nanos as f64 / NANOS as f64
+    }
+
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
@@ -259,6 +269,14 @@ impl Quantity {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn amounts_are_numbers_where_they_can_be() {
+        for (text, whole, approximate) in [("1500m", None, 1.5), ("2Ki", Some(2048), 2048.0), ("-3", Some(-3), -3.0)] {
+            let quantity: Quantity = text.parse().unwrap();
+            assert_eq!((quantity.whole(), quantity.approximate()), (whole, approximate));
+        }
+    }
 
     #[test]
     fn quantities_are_written_in_canonical_form() {

@@ -1,0 +1,460 @@
+//! From tokens to a tree, by precedence climbing.
+//!
+//! Depth is bounded while parsing, since everything that follows recurses over the tree.
+
+use crate::ast::{Ast, Entry, Expr, Field, Item, Kind, Literal, operator};
+use crate::issue::{Issue, Issues, Position};
+use crate::lexer::{self, Lexeme, Token};
+use std::sync::Arc;
+
+/// The bound on nesting, which is upstream's too.
+const MAX_DEPTH: usize = 250;
+/// The bound on the length of an expression, in characters.
+const MAX_CHARACTERS: usize = 100_000;
+
+/// What may be the name of a field, but not of a variable.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+const PRIMARY: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
+                       BYTES, IDENTIFIER}";
+
+pub(crate) fn parse(source: &str) -> Result<Ast, Issues> {
+    let fail = |issues| Err(Issues::new(source, issues));
+    if source.chars().count() > MAX_CHARACTERS {
+        let message = format!(
+            "expression code point size exceeds limit: size: {}, limit {MAX_CHARACTERS}",
+            source.chars().count()
+        );
+        return fail(vec![Issue { position: Position::default(), message }]);
+    }
+    let (lexemes, issues) = lexer::tokens(source);
+    if !issues.is_empty() {
+        return fail(issues);
+    }
+    let mut parser = Parser { lexemes, next: 0, positions: Vec::new(), heights: Vec::new(), depth: 0, issues };
+    let root = parser.expression().and_then(|root| match parser.peek() {
+        Token::End => Ok(root),
+        _ => Err(parser.unexpected("extraneous", "<EOF>")),
+    });
+    match root {
+        Ok(root) if parser.issues.is_empty() => Ok(Ast { root, positions: parser.positions }),
+        Ok(_) => fail(parser.issues),
+        Err(issue) => {
+            parser.issues.push(issue);
+            fail(parser.issues)
+        }
+    }
+}
+
+fn too_deep(position: Position) -> Issue {
+    Issue { position, message: format!("expression recursion limit exceeded: {MAX_DEPTH}") }
+}
+
+struct Parser {
+    lexemes: Vec<Lexeme>,
+    next: usize,
+    positions: Vec<Position>,
+    /// Of each node, by its id.
+    heights: Vec<usize>,
+    /// How many expressions we are within.
+    depth: usize,
+    /// Mistakes that do not keep us from reading on.
+    issues: Vec<Issue>,
+}
+
+type Parsed<T> = Result<T, Issue>;
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.lexemes[self.next].token
+    }
+
+    fn position(&self) -> Position {
+        self.lexemes[self.next].position
+    }
+
+    fn advance(&mut self) -> Lexeme {
+        let lexeme = self.lexemes[self.next].clone();
+        self.next = (self.next + 1).min(self.lexemes.len() - 1);
+        lexeme
+    }
+
+    /// Takes the symbol if it comes next.
+    fn accept(&mut self, symbol: &str) -> bool {
+        let found = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Parsed<()> {
+        if self.accept(symbol) {
+            return Ok(());
+        }
+        Err(self.unexpected("mismatched", &format!("'{symbol}'")))
+    }
+
+    fn unexpected(&self, how: &str, expected: &str) -> Issue {
+        let text = &self.lexemes[self.next].text;
+        let message = format!("Syntax error: {how} input '{text}' expecting {expected}");
+        Issue { position: self.position(), message }
+    }
+
+    /// A node; if it is too high a tree, it is a mistake.
+    fn node(&mut self, position: Position, kind: Kind) -> Parsed<Expr> {
+        let expr = Expr { id: self.positions.len(), kind };
+        let height = 1 + expr.parts().into_iter().map(|part| self.heights[part.id]).max().unwrap_or(0);
+        if height > MAX_DEPTH {
+            return Err(too_deep(position));
+        }
+        self.positions.push(position);
+        self.heights.push(height);
+        Ok(expr)
+    }
+
+    fn call(&mut self, position: Position, function: &str, args: Vec<Expr>) -> Parsed<Expr> {
+        self.node(position, Kind::Call { target: None, function: function.into(), args })
+    }
+
+    fn expression(&mut self) -> Parsed<Expr> {
+        if self.depth == MAX_DEPTH {
+            return Err(too_deep(self.position()));
+        }
+        self.depth += 1;
+        let expression = self.conditional();
+        self.depth -= 1;
+        expression
+    }
+
+    fn conditional(&mut self) -> Parsed<Expr> {
+        let condition = self.binary(1)?;
+        let position = self.position();
+        if !self.accept("?") {
+            return Ok(condition);
+        }
+        let positive = self.binary(1)?;
+        self.expect(":")?;
+        let negative = self.expression()?;
+        self.call(position, operator::CONDITIONAL, vec![condition, positive, negative])
+    }
+
+    /// Operators that bind at least as strongly as this.
+    fn binary(&mut self, strength: u8) -> Parsed<Expr> {
+        let mut left = self.unary()?;
+        loop {
+            let Token::Symbol(symbol) = *self.peek() else { return Ok(left) };
+            let found = operator::BINARY.iter().find(|(written, binds, _)| *written == symbol && *binds >= strength);
+            let Some((_, binds, function)) = found else { return Ok(left) };
+            if [operator::AND, operator::OR].contains(function) {
+                left = self.chain(left, symbol, *binds, function)?;
+                continue;
+            }
+            let position = self.position();
+            self.advance();
+            let right = self.binary(binds + 1)?;
+            left = self.call(position, function, vec![left, right])?;
+        }
+    }
+
+    /// Chains of `&&` and `||` may be grouped in any way. Long ones are common, so they become a flat tree.
+    fn chain(&mut self, first: Expr, symbol: &str, binds: u8, function: &str) -> Parsed<Expr> {
+        let (mut terms, mut positions) = (vec![first], Vec::new());
+        loop {
+            let position = self.position();
+            if !self.accept(symbol) {
+                return self.balanced(function, &mut terms.into_iter(), &positions);
+            }
+            positions.push(position);
+            terms.push(self.binary(binds + 1)?);
+        }
+    }
+
+    /// Of the terms around these operators, one more than there are of them.
+    fn balanced(
+        &mut self,
+        function: &str,
+        terms: &mut std::vec::IntoIter<Expr>,
+        positions: &[Position],
+    ) -> Parsed<Expr> {
+        let middle = positions.len() / 2;
+        let Some(position) = positions.get(middle) else {
+            return Ok(terms.next().expect("there is a term more than operators"));
+        };
+        let left = self.balanced(function, terms, &positions[..middle])?;
+        let right = self.balanced(function, terms, &positions[middle + 1..])?;
+        self.call(*position, function, vec![left, right])
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        for (symbol, function) in [("!", operator::NOT), ("-", operator::NEGATE)] {
+            let position = self.position();
+            let mut times = 0;
+            while self.accept(symbol) {
+                times += 1;
+                if symbol == "-" && times == 1 && self.starts_number() {
+                    let number = self.negative_number(position)?;
+                    return self.members(number);
+                }
+            }
+            if times > 0 {
+                let operand = self.member()?;
+                return if times % 2 == 0 { Ok(operand) } else { self.call(position, function, vec![operand]) };
+            }
+        }
+        self.member()
+    }
+
+    fn starts_number(&self) -> bool {
+        matches!(self.peek(), Token::Literal(Literal::Int(_) | Literal::Double(_)))
+    }
+
+    fn negative_number(&mut self, position: Position) -> Parsed<Expr> {
+        let literal = match self.advance().token {
+            Token::Literal(Literal::Int(number)) => Literal::Int(number.wrapping_neg()),
+            Token::Literal(Literal::Double(number)) => Literal::Double(-number),
+            other => unreachable!("{other:?} is no number that can have a sign"),
+        };
+        self.node(position, Kind::Literal(literal))
+    }
+
+    fn member(&mut self) -> Parsed<Expr> {
+        let primary = self.primary()?;
+        self.members(primary)
+    }
+
+    /// What follows a value: `.field`, `.?field`, `.call()`, `[index]`, `[?index]`.
+    fn members(&mut self, mut operand: Expr) -> Parsed<Expr> {
+        loop {
+            let position = self.position();
+            operand = if self.accept(".") {
+                self.selection(position, operand)?
+            } else if self.accept("[") {
+                self.index(position, operand)?
+            } else {
+                return Ok(operand);
+            };
+        }
+    }
+
+    fn selection(&mut self, position: Position, operand: Expr) -> Parsed<Expr> {
+        let optional = self.accept("?");
+        let field_position = self.position();
+        let (name, escaped) = match self.advance().token {
+            Token::Ident(name) => (name, false),
+            Token::Escaped(name) => (name, true),
+            _ => {
+                self.next -= 1;
+                return Err(self.unexpected("mismatched", "IDENTIFIER"));
+            }
+        };
+        let name: Arc<str> = name.into();
+        if optional {
+            let field = self.node(field_position, Kind::Literal(Literal::String(name)))?;
+            return self.call(position, operator::OPTIONAL_SELECT, vec![operand, field]);
+        }
+        let open = self.position();
+        if !escaped && self.accept("(") {
+            let args = self.arguments(")")?;
+            return self.node(open, Kind::Call { target: Some(Box::new(operand)), function: name, args });
+        }
+        self.node(position, Kind::Select { operand: Box::new(operand), field: name, test: false })
+    }
+
+    fn index(&mut self, position: Position, operand: Expr) -> Parsed<Expr> {
+        let function = if self.accept("?") { operator::OPTIONAL_INDEX } else { operator::INDEX };
+        let index = self.expression()?;
+        self.expect("]")?;
+        self.call(position, function, vec![operand, index])
+    }
+
+    fn arguments(&mut self, close: &str) -> Parsed<Vec<Expr>> {
+        let mut arguments = Vec::new();
+        if self.accept(close) {
+            return Ok(arguments);
+        }
+        loop {
+            arguments.push(self.expression()?);
+            if !self.accept(",") {
+                self.expect(close)?;
+                return Ok(arguments);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let position = self.position();
+        match self.peek().clone() {
+            Token::Literal(Literal::Int(i64::MIN)) => {
+                Err(Issue { position, message: "invalid int literal".to_owned() })
+            }
+            Token::Literal(literal) => {
+                self.advance();
+                self.node(position, Kind::Literal(literal))
+            }
+            Token::Symbol("(") => {
+                self.advance();
+                let inner = self.expression()?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            Token::Symbol("[") => {
+                self.advance();
+                let items = self.items("]", |parser| {
+                    let optional = parser.accept("?");
+                    Ok(Item { value: parser.expression()?, optional })
+                })?;
+                self.node(position, Kind::List(items))
+            }
+            Token::Symbol("{") => {
+                self.advance();
+                let entries = self.items("}", |parser| {
+                    let optional = parser.accept("?");
+                    let key = parser.expression()?;
+                    parser.expect(":")?;
+                    Ok(Entry { key, value: parser.expression()?, optional })
+                })?;
+                self.node(position, Kind::Map(entries))
+            }
+            Token::Symbol(".") | Token::Ident(_) => self.named(),
+            _ => Err(self.unexpected("mismatched", PRIMARY)),
+        }
+    }
+
+    /// Separated by commas, one of which may be the last.
+    fn items<T>(&mut self, close: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while !self.accept(close) {
+            items.push(item(self)?);
+            if !self.accept(",") {
+                self.expect(close)?;
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// A variable, a call of a function, or an object that is put together: `Name.of.type{field: value}`.
+    fn named(&mut self) -> Parsed<Expr> {
+        let position = self.position();
+        let dot = if self.accept(".") { "." } else { "" };
+        if let Some(dots) = self.struct_name() {
+            let mut name = dot.to_owned();
+            for _ in 0..=2 * dots {
+                name.push_str(&self.advance().text);
+            }
+            let open = self.position();
+            self.advance();
+            let fields = self.items("}", Self::field)?;
+            return self.node(open, Kind::Struct { name: name.into(), fields });
+        }
+        let Token::Ident(name) = self.peek().clone() else {
+            return Err(self.unexpected("mismatched", "IDENTIFIER"));
+        };
+        self.advance();
+        if RESERVED.contains(&name.as_str()) {
+            self.issues.push(Issue { position, message: format!("reserved identifier: {name}") });
+        }
+        let name: Arc<str> = format!("{dot}{name}").into();
+        let open = self.position();
+        if self.accept("(") {
+            let args = self.arguments(")")?;
+            return self.node(open, Kind::Call { target: None, function: name, args });
+        }
+        self.node(position, Kind::Ident(name))
+    }
+
+    fn field(&mut self) -> Parsed<Field> {
+        let optional = self.accept("?");
+        let name = match self.peek() {
+            Token::Ident(name) | Token::Escaped(name) => name.clone(),
+            _ => return Err(self.unexpected("mismatched", "IDENTIFIER")),
+        };
+        self.advance();
+        let position = self.position();
+        self.expect(":")?;
+        let value = self.expression()?;
+        let id = self.positions.len();
+        self.positions.push(position);
+        self.heights.push(0);
+        Ok(Field { id, name: name.into(), value, optional })
+    }
+
+    /// How many dots the name has, if what follows is a name and an opening brace.
+    fn struct_name(&self) -> Option<usize> {
+        let mut rest = self.lexemes[self.next..].iter().map(|lexeme| &lexeme.token);
+        for dots in 0.. {
+            if !matches!(rest.next(), Some(Token::Ident(_))) {
+                return None;
+            }
+            match rest.next() {
+                Some(Token::Symbol("{")) => return Some(dots),
+                Some(Token::Symbol(".")) => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_named_and_pointed_at() {
+        for (source, message) in [
+            ("1 +", "1:4: Syntax error: mismatched input '<EOF>' expecting {'['"),
+            ("(1", "1:3: Syntax error: mismatched input '<EOF>' expecting ')'"),
+            ("1 2", "1:3: Syntax error: extraneous input '2' expecting <EOF>"),
+            ("a.1", "1:2: Syntax error: extraneous input '.1' expecting <EOF>"),
+            ("a.'b'", "1:3: Syntax error: mismatched input ''b'' expecting IDENTIFIER"),
+            ("namespace == 'a'", "1:1: reserved identifier: namespace"),
+            ("9223372036854775808", "1:1: invalid int literal"),
+        ] {
+            let issues = parse(source).expect_err(source).to_string();
+            assert!(issues.starts_with(&format!("ERROR: <input>:{message}")), "{issues}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_whatever_it_is_made_of() {
+        let deep = [
+            format!("{}1{}", "(".repeat(300), ")".repeat(300)),
+            "1+".repeat(300) + "1",
+            "a".to_owned() + &".b".repeat(300),
+            "[".repeat(20_000),
+            "a ? b : ".repeat(300) + "c",
+        ];
+        for source in deep {
+            let issues = parse(&source).expect_err(&source).to_string();
+            assert!(issues.contains("expression recursion limit exceeded: 250"), "{issues}");
+        }
+        assert!(parse(&("a && ".repeat(5000) + "b")).is_ok());
+        assert!(parse(&"1".repeat(100_001)).is_err());
+    }
+
+    #[test]
+    fn the_smallest_integer_can_be_written() {
+        let smallest = parse("-9223372036854775808").unwrap().root.kind;
+        assert_eq!(smallest, Kind::Literal(Literal::Int(i64::MIN)));
+    }
+}

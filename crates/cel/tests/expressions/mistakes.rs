@@ -1,0 +1,91 @@
+//! What is said about expressions that do not compile.
+
+use crate::compile;
+use cel::{Environment, Type};
+
+/// Where, and what.
+fn first_mistake(source: &str) -> String {
+    let issues = compile(source).map(|_| String::new()).unwrap_or_else(|issues| issues);
+    let issues = issues.lines().next().unwrap_or_default();
+    issues.strip_prefix("ERROR: <input>:").unwrap_or(issues).to_owned()
+}
+
+#[test]
+fn mistakes_are_told_in_the_words_of_kubernetes() {
+    for (source, expected) in [
+        ("x", "1:1: undeclared reference to 'x' (in container '')"),
+        ("f(1)", "1:2: undeclared reference to 'f' (in container '')"),
+        ("1 + 'a'", "1:3: found no matching overload for '_+_' applied to '(int, string)'"),
+        ("'a'.matches(1)", "1:12: found no matching overload for 'matches' applied to 'string.(int)'"),
+        ("size(1)", "1:5: found no matching overload for 'size' applied to '(int)'"),
+        ("1 && true", "1:1: expected type 'bool' but found 'int'"),
+        ("[1, 'a']", "1:5: expected type 'int' but found 'string'"),
+        ("{'a': 1, 'b': 'c'}", "1:15: expected type 'int' but found 'string'"),
+        ("[1, dyn(2)]", "1:8: expected type 'int' but found 'dyn'"),
+        ("true ? 1 : 'a'", "1:6: found no matching overload for '_?_:_' applied to '(bool, int, string)'"),
+        ("1.a", "1:2: type 'int' does not support field selection"),
+        (
+            "'a'.all(x, true)",
+            "1:1: expression of type 'string' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
+        ("[1].all(1, true)", "1:9: argument must be a simple name"),
+        ("[1].map(1, true)", "1:9: argument is not an identifier"),
+        ("[1].all(x, 1)", "1:12: expected type 'bool' but found 'int'"),
+        ("[1].all(__result__, true)", "1:9: iteration variable overwrites accumulator variable"),
+        ("[1].all(i, i, true)", "1:12: duplicate variable name: i"),
+        ("has(1)", "1:5: invalid argument to has() macro"),
+        ("duration('x')", "1:10: invalid duration argument"),
+        ("timestamp('x')", "1:11: invalid timestamp argument"),
+        ("'a'.matches('(')", "1:13: invalid matches argument"),
+        ("Object{a: 1}", "1:7: undeclared reference to 'Object' (in container '')"),
+        ("[?1]", "1:3: expected type 'optional_type(int)' but found 'int'"),
+        ("'a'.reverse()", "1:12: found no matching overload for 'reverse' applied to 'string.()'"),
+        ("math.greatest(1, 2)", "1:1: undeclared reference to 'math' (in container '')"),
+        ("null == 1", "1:6: found no matching overload for '_==_' applied to '(null, int)'"),
+    ] {
+        assert_eq!(first_mistake(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_with_a_line_that_points() {
+    let issues = compile("a ||\n  b").map(|_| ()).unwrap_err();
+    assert_eq!(
+        issues,
+        "ERROR: <input>:1:1: undeclared reference to 'a' (in container '')\n | a ||\n | ^\n\
+         ERROR: <input>:2:3: undeclared reference to 'b' (in container '')\n |   b\n | ..^"
+    );
+}
+
+#[test]
+fn types_are_inferred_through_everything() {
+    let environment = Environment::new().typed("d", Type::Dyn).typed("q", Type::Abstract("kubernetes.Quantity".into()));
+    for (source, expected) in [
+        ("[1, 2].map(x, string(x))", "list(string)"),
+        ("[]", "list(dyn)"),
+        ("[] + [1]", "list(int)"),
+        ("{'a': [1]}['a'][0]", "int"),
+        ("d.a.b[0]", "dyn"),
+        ("d + 1", "int"),
+        ("d.size()", "int"),
+        ("true ? d : 1", "dyn"),
+        ("optional.of(1).optMap(x, [x])", "optional_type(list(int))"),
+        ("{'a': 1}.?a.orValue(2)", "int"),
+        ("q.add(1)", "kubernetes.Quantity"),
+        ("type(1)", "type(int)"),
+        ("{'a': 1}.transformMap(k, v, string(v))", "map(string, string)"),
+        ("[d, d]", "list(dyn)"),
+        ("[optional.of(1)].map(x, x.value()).max()", "int"),
+        ("format.named('uri').value().validate('a').orValue([])", "list(string)"),
+    ] {
+        let program = environment.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+        assert_eq!(program.output_type().to_string(), expected, "{source}");
+    }
+}
+
+#[test]
+fn what_only_some_environments_have_is_unknown_to_others() {
+    assert!(Environment::new().compile("cel.bind(x, 1, x)").is_err());
+    assert!(Environment::new().compile("jsonpatch.escapeKey('a/b')").is_err());
+    assert!(Environment::new().with_patches().compile("jsonpatch.escapeKey('a/b') == 'a~1b'").is_ok());
+}
