@@ -5,6 +5,7 @@ use crate::json;
 use crate::value::{Error, List, Map, Value, name_of_type};
 use object::{Map as JsonMap, Value as Json, View};
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// Numbers are equal if they are the same number, of whatever type. Values of different types are not equal.
 pub(crate) fn equal<'a>(one: &Value<'a>, other: &Value<'a>) -> Result<bool, Error> {
@@ -70,11 +71,10 @@ pub(crate) fn position<'a>(
     Ok(None)
 }
 
-/// How the list wants to be compared, if it comes from an object.
+/// How the list wants to be compared.
 fn equality<'a>(list: &List<'a>) -> &'a Equality {
     match list {
-        List::Owned(_) => &Equality::Ordered,
-        List::Json { equality, .. } => equality,
+        List::Owned { equality, .. } | List::Json { equality, .. } => equality,
     }
 }
 
@@ -142,12 +142,12 @@ fn equal_entries<'a>(
 
 /// Two lists put together as their kind asks for: members of a set are there once, and of a map the second list's
 /// items take the places of those with the same keys.
-pub(crate) fn concatenate<'a>(one: List<'a>, other: &List<'a>) -> Result<Vec<Value<'a>>, Error> {
-    let kind = equality(&one).clone();
+pub(crate) fn concatenate<'a>(one: List<'a>, other: &List<'a>) -> Result<List<'a>, Error> {
+    let equality = equality(&one);
     let mut items = one.into_vec()?;
     for item in other.iter() {
         let item = item?;
-        let place = match &kind {
+        let place = match equality {
             Equality::Ordered => None,
             Equality::Set => position(items.iter().cloned().map(Ok), &item)?,
             Equality::Map(keys) => {
@@ -162,7 +162,7 @@ pub(crate) fn concatenate<'a>(one: List<'a>, other: &List<'a>) -> Result<Vec<Val
             None => items.push(item),
         }
     }
-    Ok(items)
+    Ok(List::Owned { items: Rc::new(items), equality })
 }
 
 fn key_of(item: &Json, keys: &[String]) -> Vec<Json> {

@@ -190,10 +190,21 @@ impl Cost {
             Cost::AddList => (one, Some(size(0).plus(size(1)))),
             Cost::Conditional => (Range::ZERO, Some(size(1).union(size(2)))),
             Cost::Sets(times) => (size(0).times(size(1)).scaled(f64::from(times)).plus(one), None),
-            Cost::MakeList => {
-                let size = if args.first().is_some_and(|arg| arg.of == Type::Int) { known(args, 0) } else { size(0) };
-                made(1.0, size)
+            Cost::MakeList | Cost::Slice | Cost::Flatten | Cost::Sort(_) => self.estimated_list(args),
+            Cost::ContainsNetwork { network, text } => {
+                let bytes = Range { min: 4, max: 16 };
+                let masked = if network { bytes.scaled(TRAVERSE).plus(one) } else { Range::ZERO };
+                let read = if text { size(1).scaled(TRAVERSE) } else { Range::ZERO };
+                (bytes.plus(bytes).scaled(TRAVERSE).plus(masked).plus(read), None)
             }
+            Cost::Validate => (size(1).scaled(TRAVERSE).scaled(MAX_FORMAT_REGEX * REGEX), None),
+        }
+    }
+
+    /// Of functions that make a list.
+    fn estimated_list(self, args: &[Operand]) -> (Range, Option<Range>) {
+        let size = |index: usize| args.get(index).map_or(Range::UNKNOWN, |arg| arg.size);
+        match self {
             Cost::Slice => {
                 let literal = |index: usize, otherwise| known(args, index).max.min(otherwise);
                 let end = literal(2, size(0).max);
@@ -209,13 +220,8 @@ impl Cost {
                 let text = matches!(elements, Some((Type::String | Type::Bytes, _)));
                 made(sort_factor(text), size(by).times(size(by)))
             }
-            Cost::ContainsNetwork { network, text } => {
-                let bytes = Range { min: 4, max: 16 };
-                let masked = if network { bytes.scaled(TRAVERSE).plus(one) } else { Range::ZERO };
-                let read = if text { size(1).scaled(TRAVERSE) } else { Range::ZERO };
-                (bytes.plus(bytes).scaled(TRAVERSE).plus(masked).plus(read), None)
-            }
-            Cost::Validate => (size(1).scaled(TRAVERSE).scaled(MAX_FORMAT_REGEX * REGEX), None),
+            _ if args.first().is_some_and(|arg| arg.of == Type::Int) => made(1.0, known(args, 0)),
+            _ => made(1.0, size(0)),
         }
     }
 }

@@ -120,8 +120,15 @@ impl<'p> Estimator<'p> {
         })
     }
 
+    /// What is no part of a variable, but has a name, upstream takes for the whole object.
+    fn lost(&self) -> Option<&'p Declaration> {
+        self.program.variables.get("self").map(|declared| &**declared)
+    }
+
     fn named(&self, expr: &Expr) -> Facts<'p> {
-        let Reference::Variable(name) = &self.program.nodes[expr.id].reference else { return Facts::default() };
+        let Reference::Variable(name) = &self.program.nodes[expr.id].reference else {
+            return Facts { declared: self.lost(), ..Facts::default() };
+        };
         match self.scopes.iter().rfind(|(known, _)| *known == &**name) {
             Some((_, facts)) => facts.clone(),
             None => {
@@ -259,11 +266,9 @@ impl<'p> Estimator<'p> {
         };
         let key_size = over.entries.map(|(key, _)| key);
         let value_size = over.entries.map(|(_, value)| value);
-        // Of what is no part of a variable, upstream takes the elements for the whole object.
-        let lost = || self.program.variables.get("self").map(|declared| &**declared);
         let part = |part: fn(&Declaration) -> Option<&Declaration>| match over.declared {
             Some(declared) => part(declared),
-            None => lost(),
+            None => self.lost(),
         };
         let value = Facts { declared: part(element), size: value_size, entries: None };
         let key = Facts { declared: part(key_of), size: key_size, entries: None };

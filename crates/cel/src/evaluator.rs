@@ -4,7 +4,7 @@
 //! `a.b[c].d` costs one, and one more for each link; where the chain is itself an index or a branch of a choice, the
 //! first one is not counted.
 
-use crate::ast::{Comprehension, Entry, Expr, Field, Item, Kind, Literal, operator};
+use crate::ast::{Entry, Expr, Field, Item, Kind, Literal, operator};
 use crate::checker::Reference;
 use crate::compare;
 use crate::cost;
@@ -12,12 +12,12 @@ use crate::environment::{MAX_ARGUMENTS, Overload, Run};
 use crate::functions::regex::compile;
 use crate::macros::{self, ACCUMULATOR};
 use crate::program::{Program, Variables};
-use crate::types::Type;
+use crate::qualify::{Found, accepts, no_such_overload, qualify, text_of};
 use crate::value::{Error, Key, Text, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Evaluated<'a> = Result<Value<'a>, Error>;
+pub(crate) type Evaluated<'a> = Result<Value<'a>, Error>;
 
 /// The value, and what it cost.
 pub(crate) fn evaluate<'a>(program: &'a Program, variables: &Variables<'a>, limit: u64) -> (Evaluated<'a>, u64) {
@@ -26,16 +26,16 @@ pub(crate) fn evaluate<'a>(program: &'a Program, variables: &Variables<'a>, limi
     (value, evaluator.cost)
 }
 
-struct Evaluator<'a, 'v> {
+pub(crate) struct Evaluator<'a, 'v> {
     program: &'a Program,
     variables: &'v Variables<'a>,
     /// The variables of the loops we are in.
-    scopes: Vec<(&'a str, Slot<'a>)>,
+    pub(crate) scopes: Vec<(&'a str, Slot<'a>)>,
     cost: u64,
     limit: u64,
 }
 
-enum Slot<'a> {
+pub(crate) enum Slot<'a> {
     Known(Evaluated<'a>),
     /// Evaluated when it is first looked at.
     Later(&'a Expr),
@@ -47,7 +47,7 @@ impl<'a> Evaluator<'a, '_> {
         if self.cost > self.limit { Err(Error::CallCostExceeded) } else { Ok(()) }
     }
 
-    fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
+    pub(crate) fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
         let free = self.program.constants.contains(&expr.id);
         let before = self.cost;
         if is_chain(expr) && !matches!(self.program.nodes[expr.id].reference, Reference::Type(_)) {
@@ -213,14 +213,23 @@ impl<'a> Evaluator<'a, '_> {
         let mut values: [Value<'a>; MAX_ARGUMENTS] = Default::default();
         let target = target.filter(|_| !namespaced);
         let extends = [operator::ADD, macros::MAP_INSERT].contains(&function);
-        let mut count = 0;
+        let (mut count, mut failed) = (0, None);
         for arg in target.into_iter().chain(args) {
-            values[count] = match &arg.kind {
+            let value = match &arg.kind {
                 // What a loop has gathered is about to be replaced by something longer: it is handed over.
-                Kind::Ident(name) if count == 0 && extends && &**name == ACCUMULATOR => self.take_accumulator()?,
-                _ => self.eval(arg)?,
+                Kind::Ident(name) if count == 0 && extends && &**name == ACCUMULATOR => self.take_accumulator(),
+                _ => self.eval(arg),
             };
+            match value {
+                Ok(value) => values[count] = value,
+                Err(error) if error.is_absorbable() => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
             count += 1;
+        }
+        if let Some(error) = failed {
+            self.charge(1)?;
+            return Err(error);
         }
         let values = &mut values[..count];
         let fits = |overload: &&Arc<Overload>| {
@@ -234,9 +243,10 @@ impl<'a> Evaluator<'a, '_> {
             Run::Plain(run) => run(values),
             Run::Regex(run) => self.with_regex(run, values),
             Run::Special => Err(no_such_overload(function, values)),
-        }?;
-        self.charge(overload.cost.actual(values, &result))?;
-        Ok(result)
+        };
+        // What failed is paid for too.
+        self.charge(overload.cost.actual(values, result.as_ref().unwrap_or(&Value::Null)))?;
+        result
     }
 
     fn with_regex(
@@ -310,77 +320,6 @@ impl<'a> Evaluator<'a, '_> {
         self.charge(cost::CREATE_OBJECT)?;
         Ok(Value::map(map))
     }
-
-    fn comprehension(&mut self, comprehension: &'a Comprehension) -> Evaluated<'a> {
-        let outside = self.scopes.len();
-        let value = match comprehension.is_binding() {
-            true => {
-                self.scopes.push((&comprehension.accumulator, Slot::Later(&comprehension.init)));
-                self.eval(&comprehension.result)
-            }
-            false => self.fold(comprehension),
-        };
-        self.scopes.truncate(outside);
-        value
-    }
-
-    fn fold(&mut self, comprehension: &'a Comprehension) -> Evaluated<'a> {
-        let range = self.eval(&comprehension.range)?;
-        let init = self.eval(&comprehension.init)?;
-        let accumulator = self.scopes.len();
-        self.scopes.push((&comprehension.accumulator, Slot::Known(Ok(init))));
-        let two = comprehension.second.is_some();
-        match &range {
-            Value::List(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    let index = if two { Some(Value::Int(index as i64)) } else { None };
-                    if !self.step(comprehension, accumulator, index.map(Ok), item)? {
-                        break;
-                    }
-                }
-            }
-            Value::Map(map) => {
-                for key in map.keys() {
-                    let value = if two { map.get(&key) } else { None };
-                    let key = Ok(Value::from_key(key));
-                    let (first, second) = value.map_or((None, key.clone()), |value| (Some(key), value));
-                    if !self.step(comprehension, accumulator, first, second)? {
-                        break;
-                    }
-                }
-            }
-            other => return Err(Error::new(format!("no such overload: range over {}", other.type_name()))),
-        }
-        self.scopes.truncate(accumulator + 1);
-        self.eval(&comprehension.result)
-    }
-
-    /// One element, which is the second variable if there are two. Returns whether to go on.
-    fn step(
-        &mut self,
-        comprehension: &'a Comprehension,
-        accumulator: usize,
-        first: Option<Evaluated<'a>>,
-        element: Evaluated<'a>,
-    ) -> Result<bool, Error> {
-        self.scopes.truncate(accumulator + 1);
-        match (&comprehension.second, first) {
-            (Some(second), Some(first)) => {
-                self.scopes.push((&comprehension.variable, Slot::Known(first)));
-                self.scopes.push((second, Slot::Known(element)));
-            }
-            _ => self.scopes.push((&comprehension.variable, Slot::Known(element))),
-        }
-        if self.eval(&comprehension.condition)?.as_bool() == Some(false) {
-            return Ok(false);
-        }
-        let value = self.eval(&comprehension.step);
-        match value {
-            Err(error) if !error.is_absorbable() => return Err(error),
-            value => self.scopes[accumulator].1 = Slot::Known(value),
-        }
-        Ok(true)
-    }
 }
 
 /// Names, and what is selected from something.
@@ -399,7 +338,7 @@ fn is_primitive(expr: &Expr) -> bool {
     matches!(&expr.kind, Kind::Literal(literal) if !matches!(literal, Literal::Bytes(_) | Literal::Null))
 }
 
-fn literal_value(literal: &Literal) -> Value<'_> {
+pub(crate) fn literal_value(literal: &Literal) -> Value<'_> {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),
@@ -421,70 +360,4 @@ fn present<'a>(value: Value<'a>, optional: bool, name: impl Fn() -> String) -> R
             Err(Error::new(format!("cannot initialize optional entry '{name}' from non-optional value {value}")))
         }
     }
-}
-
-/// What was found under an index.
-enum Found<'a> {
-    Missing,
-    Value(Evaluated<'a>),
-    /// In an optional, and so it is one itself.
-    Wrapped(Option<Evaluated<'a>>),
-}
-
-impl<'a> Found<'a> {
-    fn required(self, missing: impl FnOnce() -> String) -> Evaluated<'a> {
-        match self {
-            Found::Missing => Err(Error::new(missing())),
-            Found::Value(value) => value,
-            Found::Wrapped(None) => Ok(Value::Optional(None)),
-            Found::Wrapped(Some(value)) => value.map(Value::some),
-        }
-    }
-}
-
-fn qualify<'a>(operand: &Value<'a>, index: &Value<'a>) -> Result<Found<'a>, Error> {
-    let found = match operand {
-        Value::List(items) => {
-            let position = match index.as_key() {
-                Some(Key::Int(position)) => usize::try_from(position).ok(),
-                Some(Key::Uint(position)) => usize::try_from(position).ok(),
-                _ => return Err(no_such_overload(operator::INDEX, &[operand.clone(), index.clone()])),
-            };
-            position.and_then(|position| items.get(position))
-        }
-        Value::Map(map) => match index.as_key() {
-            Some(key) => map.get(&key),
-            None => return Err(no_such_overload(operator::INDEX, &[operand.clone(), index.clone()])),
-        },
-        Value::Optional(None) => return Ok(Found::Wrapped(None)),
-        Value::Optional(Some(inner)) => {
-            return Ok(match qualify(inner, index)? {
-                Found::Missing => Found::Wrapped(None),
-                Found::Value(value) => Found::Wrapped(Some(value)),
-                wrapped @ Found::Wrapped(_) => wrapped,
-            });
-        }
-        _ => return Err(Error::new("no such overload")),
-    };
-    Ok(found.map_or(Found::Missing, Found::Value))
-}
-
-/// Whether a value may stand where this type is wanted. Of lists and maps, what is in them is not looked at.
-fn accepts(of: &Type, value: &Value<'_>) -> bool {
-    match (of, value) {
-        (Type::Dyn | Type::Param(_), _) => true,
-        (Type::Abstract(name), Value::Opaque(opaque)) => **name == *opaque.type_name(),
-        (Type::Abstract(_), _) | (_, Value::Opaque(_)) => false,
-        (of, value) => std::mem::discriminant(of) == std::mem::discriminant(&value.type_of()),
-    }
-}
-
-pub(crate) fn no_such_overload(function: &str, values: &[Value<'_>]) -> Error {
-    let types: Vec<String> = values.iter().map(Value::type_name).collect();
-    Error::new(format!("no such overload: {function}({})", types.join(", ")))
-}
-
-/// A value in a message.
-fn text_of(value: &Value<'_>) -> String {
-    crate::functions::conversions::to_text(value).unwrap_or_else(|_| value.type_name())
 }

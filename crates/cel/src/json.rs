@@ -1,6 +1,6 @@
 //! Reading what objects are made of as values, as it was declared.
 
-use crate::declaration::{Declaration, Shape};
+use crate::declaration::{Declaration, Equality, Shape};
 use crate::functions::conversions;
 use crate::times::{self, Moment};
 use crate::types::Type;
@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 /// What nothing is declared about is read as what it is.
 pub(crate) static ANYTHING: LazyLock<Declaration> =
     LazyLock::new(|| Declaration { nullable: true, ..Declaration::plain(Type::Dyn) });
-static ORDERED: crate::declaration::Equality = crate::declaration::Equality::Ordered;
 
 /// The value; an error if it is not as declared.
 pub(crate) fn read<'a>(json: &'a Json, declared: &'a Declaration) -> Result<Value<'a>, Error> {
@@ -80,7 +79,7 @@ fn read_anything(json: &Json) -> Value<'_> {
             (None, None) => Value::Null,
         },
         Json::String(text) => Value::String(Text::Borrowed(text)),
-        Json::Array(items) => Value::List(List::Json { items, declared: &ANYTHING, equality: &ORDERED }),
+        Json::Array(items) => Value::List(List::Json { items, declared: &ANYTHING, equality: &Equality::Ordered }),
         Json::Object(entries) => Value::Map(Map::Json { entries, declared: &ANYTHING }),
     }
 }

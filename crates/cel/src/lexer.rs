@@ -211,7 +211,7 @@ struct Prefix {
 
 /// How a string starts: `"`, `'''`, `r"`, `b'` and so on.
 fn string_prefix(text: &str) -> Option<Prefix> {
-    let letters = text.find(['"', '\'']).filter(|letters| *letters <= 2)?;
+    let letters = text.bytes().take(3).position(|byte| b"\"'".contains(&byte))?;
     let (raw, bytes) = match text[..letters].to_ascii_lowercase().as_str() {
         "" => (false, false),
         "r" => (true, false),

@@ -3,8 +3,9 @@
 //! Depth is bounded while parsing, since everything that follows recurses over the tree.
 
 use crate::ast::{Ast, Entry, Expr, Field, Item, Kind, Literal, operator};
+use crate::cursor::{Cursor, Parsed};
 use crate::issue::{Issue, Issues, Position};
-use crate::lexer::{self, Lexeme, Token};
+use crate::lexer::{self, Token};
 use std::sync::Arc;
 
 /// The bound on nesting, which is upstream's too.
@@ -49,10 +50,11 @@ pub(crate) fn parse(source: &str) -> Result<Ast, Issues> {
     if !issues.is_empty() {
         return fail(issues);
     }
-    let mut parser = Parser { lexemes, next: 0, positions: Vec::new(), heights: Vec::new(), depth: 0, issues };
-    let root = parser.expression().and_then(|root| match parser.peek() {
+    let mut parser =
+        Parser { tokens: Cursor::new(lexemes), positions: Vec::new(), heights: Vec::new(), depth: 0, issues };
+    let root = parser.expression().and_then(|root| match parser.tokens.peek() {
         Token::End => Ok(root),
-        _ => Err(parser.unexpected("extraneous", "<EOF>")),
+        _ => Err(parser.tokens.unexpected("extraneous", "<EOF>")),
     });
     match root {
         Ok(root) if parser.issues.is_empty() => Ok(Ast { root, positions: parser.positions }),
@@ -69,8 +71,7 @@ fn too_deep(position: Position) -> Issue {
 }
 
 struct Parser {
-    lexemes: Vec<Lexeme>,
-    next: usize,
+    tokens: Cursor,
     positions: Vec<Position>,
     /// Of each node, by its id.
     heights: Vec<usize>,
@@ -80,45 +81,7 @@ struct Parser {
     issues: Vec<Issue>,
 }
 
-type Parsed<T> = Result<T, Issue>;
-
 impl Parser {
-    fn peek(&self) -> &Token {
-        &self.lexemes[self.next].token
-    }
-
-    fn position(&self) -> Position {
-        self.lexemes[self.next].position
-    }
-
-    fn advance(&mut self) -> Lexeme {
-        let lexeme = self.lexemes[self.next].clone();
-        self.next = (self.next + 1).min(self.lexemes.len() - 1);
-        lexeme
-    }
-
-    /// Takes the symbol if it comes next.
-    fn accept(&mut self, symbol: &str) -> bool {
-        let found = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
-        if found {
-            self.advance();
-        }
-        found
-    }
-
-    fn expect(&mut self, symbol: &str) -> Parsed<()> {
-        if self.accept(symbol) {
-            return Ok(());
-        }
-        Err(self.unexpected("mismatched", &format!("'{symbol}'")))
-    }
-
-    fn unexpected(&self, how: &str, expected: &str) -> Issue {
-        let text = &self.lexemes[self.next].text;
-        let message = format!("Syntax error: {how} input '{text}' expecting {expected}");
-        Issue { position: self.position(), message }
-    }
-
     /// A node; if it is too high a tree, it is a mistake.
     fn node(&mut self, position: Position, kind: Kind) -> Parsed<Expr> {
         let expr = Expr { id: self.positions.len(), kind };
@@ -137,7 +100,7 @@ impl Parser {
 
     fn expression(&mut self) -> Parsed<Expr> {
         if self.depth == MAX_DEPTH {
-            return Err(too_deep(self.position()));
+            return Err(too_deep(self.tokens.position()));
         }
         self.depth += 1;
         let expression = self.conditional();
@@ -147,12 +110,12 @@ impl Parser {
 
     fn conditional(&mut self) -> Parsed<Expr> {
         let condition = self.binary(1)?;
-        let position = self.position();
-        if !self.accept("?") {
+        let position = self.tokens.position();
+        if !self.tokens.accept("?") {
             return Ok(condition);
         }
         let positive = self.binary(1)?;
-        self.expect(":")?;
+        self.tokens.expect(":")?;
         let negative = self.expression()?;
         self.call(position, operator::CONDITIONAL, vec![condition, positive, negative])
     }
@@ -161,15 +124,15 @@ impl Parser {
     fn binary(&mut self, strength: u8) -> Parsed<Expr> {
         let mut left = self.unary()?;
         loop {
-            let Token::Symbol(symbol) = *self.peek() else { return Ok(left) };
+            let Token::Symbol(symbol) = *self.tokens.peek() else { return Ok(left) };
             let found = operator::BINARY.iter().find(|(written, binds, _)| *written == symbol && *binds >= strength);
             let Some((_, binds, function)) = found else { return Ok(left) };
             if [operator::AND, operator::OR].contains(function) {
                 left = self.chain(left, symbol, *binds, function)?;
                 continue;
             }
-            let position = self.position();
-            self.advance();
+            let position = self.tokens.position();
+            self.tokens.advance();
             let right = self.binary(binds + 1)?;
             left = self.call(position, function, vec![left, right])?;
         }
@@ -179,8 +142,8 @@ impl Parser {
     fn chain(&mut self, first: Expr, symbol: &str, binds: u8, function: &str) -> Parsed<Expr> {
         let (mut terms, mut positions) = (vec![first], Vec::new());
         loop {
-            let position = self.position();
-            if !self.accept(symbol) {
+            let position = self.tokens.position();
+            if !self.tokens.accept(symbol) {
                 return self.balanced(function, &mut terms.into_iter(), &positions);
             }
             positions.push(position);
@@ -206,9 +169,9 @@ impl Parser {
 
     fn unary(&mut self) -> Parsed<Expr> {
         for (symbol, function) in [("!", operator::NOT), ("-", operator::NEGATE)] {
-            let position = self.position();
+            let position = self.tokens.position();
             let mut times = 0;
-            while self.accept(symbol) {
+            while self.tokens.accept(symbol) {
                 times += 1;
                 if symbol == "-" && times == 1 && self.starts_number() {
                     let number = self.negative_number(position)?;
@@ -224,11 +187,11 @@ impl Parser {
     }
 
     fn starts_number(&self) -> bool {
-        matches!(self.peek(), Token::Literal(Literal::Int(_) | Literal::Double(_)))
+        matches!(self.tokens.peek(), Token::Literal(Literal::Int(_) | Literal::Double(_)))
     }
 
     fn negative_number(&mut self, position: Position) -> Parsed<Expr> {
-        let literal = match self.advance().token {
+        let literal = match self.tokens.advance().token {
             Token::Literal(Literal::Int(number)) => Literal::Int(number.wrapping_neg()),
             Token::Literal(Literal::Double(number)) => Literal::Double(-number),
             other => unreachable!("{other:?} is no number that can have a sign"),
@@ -244,10 +207,10 @@ impl Parser {
     /// What follows a value: `.field`, `.?field`, `.call()`, `[index]`, `[?index]`.
     fn members(&mut self, mut operand: Expr) -> Parsed<Expr> {
         loop {
-            let position = self.position();
-            operand = if self.accept(".") {
+            let position = self.tokens.position();
+            operand = if self.tokens.accept(".") {
                 self.selection(position, operand)?
-            } else if self.accept("[") {
+            } else if self.tokens.accept("[") {
                 self.index(position, operand)?
             } else {
                 return Ok(operand);
@@ -256,23 +219,21 @@ impl Parser {
     }
 
     fn selection(&mut self, position: Position, operand: Expr) -> Parsed<Expr> {
-        let optional = self.accept("?");
-        let field_position = self.position();
-        let (name, escaped) = match self.advance().token {
+        let optional = self.tokens.accept("?");
+        let field_position = self.tokens.position();
+        let (name, escaped) = match self.tokens.peek().clone() {
             Token::Ident(name) => (name, false),
             Token::Escaped(name) => (name, true),
-            _ => {
-                self.next -= 1;
-                return Err(self.unexpected("mismatched", "IDENTIFIER"));
-            }
+            _ => return Err(self.tokens.unexpected("mismatched", "IDENTIFIER")),
         };
+        self.tokens.advance();
         let name: Arc<str> = name.into();
         if optional {
             let field = self.node(field_position, Kind::Literal(Literal::String(name)))?;
             return self.call(position, operator::OPTIONAL_SELECT, vec![operand, field]);
         }
-        let open = self.position();
-        if !escaped && self.accept("(") {
+        let open = self.tokens.position();
+        if !escaped && self.tokens.accept("(") {
             let args = self.arguments(")")?;
             return self.node(open, Kind::Call { target: Some(Box::new(operand)), function: name, args });
         }
@@ -280,72 +241,72 @@ impl Parser {
     }
 
     fn index(&mut self, position: Position, operand: Expr) -> Parsed<Expr> {
-        let function = if self.accept("?") { operator::OPTIONAL_INDEX } else { operator::INDEX };
+        let function = if self.tokens.accept("?") { operator::OPTIONAL_INDEX } else { operator::INDEX };
         let index = self.expression()?;
-        self.expect("]")?;
+        self.tokens.expect("]")?;
         self.call(position, function, vec![operand, index])
     }
 
     fn arguments(&mut self, close: &str) -> Parsed<Vec<Expr>> {
         let mut arguments = Vec::new();
-        if self.accept(close) {
+        if self.tokens.accept(close) {
             return Ok(arguments);
         }
         loop {
             arguments.push(self.expression()?);
-            if !self.accept(",") {
-                self.expect(close)?;
+            if !self.tokens.accept(",") {
+                self.tokens.expect(close)?;
                 return Ok(arguments);
             }
         }
     }
 
     fn primary(&mut self) -> Parsed<Expr> {
-        let position = self.position();
-        match self.peek().clone() {
+        let position = self.tokens.position();
+        match self.tokens.peek().clone() {
             Token::Literal(Literal::Int(i64::MIN)) => {
                 Err(Issue { position, message: "invalid int literal".to_owned() })
             }
             Token::Literal(literal) => {
-                self.advance();
+                self.tokens.advance();
                 self.node(position, Kind::Literal(literal))
             }
             Token::Symbol("(") => {
-                self.advance();
+                self.tokens.advance();
                 let inner = self.expression()?;
-                self.expect(")")?;
+                self.tokens.expect(")")?;
                 Ok(inner)
             }
             Token::Symbol("[") => {
-                self.advance();
+                self.tokens.advance();
                 let items = self.items("]", |parser| {
-                    let optional = parser.accept("?");
+                    let optional = parser.tokens.accept("?");
                     Ok(Item { value: parser.expression()?, optional })
                 })?;
                 self.node(position, Kind::List(items))
             }
             Token::Symbol("{") => {
-                self.advance();
+                self.tokens.advance();
                 let entries = self.items("}", |parser| {
-                    let optional = parser.accept("?");
+                    let optional = parser.tokens.accept("?");
                     let key = parser.expression()?;
-                    parser.expect(":")?;
+                    parser.tokens.expect(":")?;
                     Ok(Entry { key, value: parser.expression()?, optional })
                 })?;
                 self.node(position, Kind::Map(entries))
             }
             Token::Symbol(".") | Token::Ident(_) => self.named(),
-            _ => Err(self.unexpected("mismatched", PRIMARY)),
+            _ => Err(self.tokens.unexpected("mismatched", PRIMARY)),
         }
     }
 
     /// Separated by commas, one of which may be the last.
     fn items<T>(&mut self, close: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
-        while !self.accept(close) {
+        while !self.tokens.accept(close) {
             items.push(item(self)?);
-            if !self.accept(",") {
-                self.expect(close)?;
+            if !self.tokens.accept(",") {
+                self.tokens.expect(close)?;
                 break;
             }
         }
@@ -354,28 +315,28 @@ impl Parser {
 
     /// A variable, a call of a function, or an object that is put together: `Name.of.type{field: value}`.
     fn named(&mut self) -> Parsed<Expr> {
-        let position = self.position();
-        let dot = if self.accept(".") { "." } else { "" };
+        let position = self.tokens.position();
+        let dot = if self.tokens.accept(".") { "." } else { "" };
         if let Some(dots) = self.struct_name() {
             let mut name = dot.to_owned();
             for _ in 0..=2 * dots {
-                name.push_str(&self.advance().text);
+                name.push_str(&self.tokens.advance().text);
             }
-            let open = self.position();
-            self.advance();
+            let open = self.tokens.position();
+            self.tokens.advance();
             let fields = self.items("}", Self::field)?;
             return self.node(open, Kind::Struct { name: name.into(), fields });
         }
-        let Token::Ident(name) = self.peek().clone() else {
-            return Err(self.unexpected("mismatched", "IDENTIFIER"));
+        let Token::Ident(name) = self.tokens.peek().clone() else {
+            return Err(self.tokens.unexpected("mismatched", "IDENTIFIER"));
         };
-        self.advance();
+        self.tokens.advance();
         if RESERVED.contains(&name.as_str()) {
             self.issues.push(Issue { position, message: format!("reserved identifier: {name}") });
         }
         let name: Arc<str> = format!("{dot}{name}").into();
-        let open = self.position();
-        if self.accept("(") {
+        let open = self.tokens.position();
+        if self.tokens.accept("(") {
             let args = self.arguments(")")?;
             return self.node(open, Kind::Call { target: None, function: name, args });
         }
@@ -383,14 +344,14 @@ impl Parser {
     }
 
     fn field(&mut self) -> Parsed<Field> {
-        let optional = self.accept("?");
-        let name = match self.peek() {
+        let optional = self.tokens.accept("?");
+        let name = match self.tokens.peek() {
             Token::Ident(name) | Token::Escaped(name) => name.clone(),
-            _ => return Err(self.unexpected("mismatched", "IDENTIFIER")),
+            _ => return Err(self.tokens.unexpected("mismatched", "IDENTIFIER")),
         };
-        self.advance();
-        let position = self.position();
-        self.expect(":")?;
+        self.tokens.advance();
+        let position = self.tokens.position();
+        self.tokens.expect(":")?;
         let value = self.expression()?;
         let id = self.positions.len();
         self.positions.push(position);
@@ -400,7 +361,7 @@ impl Parser {
 
     /// How many dots the name has, if what follows is a name and an opening brace.
     fn struct_name(&self) -> Option<usize> {
-        let mut rest = self.lexemes[self.next..].iter().map(|lexeme| &lexeme.token);
+        let mut rest = self.tokens.rest();
         for dots in 0.. {
             if !matches!(rest.next(), Some(Token::Ident(_))) {
                 return None;

@@ -9,7 +9,6 @@ use crate::functions::conversions;
 use crate::functions::regex::compile;
 use crate::issue::Issue;
 use crate::json;
-use crate::times;
 use crate::types::Type;
 use crate::value::{Error, Value};
 use object::Value as Json;
@@ -195,28 +194,35 @@ impl Plan<'_> {
 
     /// Mistakes in what is written down are found before anything is evaluated.
     fn visit_call(&mut self, expr: &Expr, function: &str, args: &[Expr]) {
-        let Some(Expr { id, kind: Kind::Literal(Literal::String(text)) }) = args.last() else { return };
-        let with_regex = match &self.nodes[expr.id].reference {
-            Reference::Overloads { overloads, .. } => {
-                overloads.iter().any(|overload| matches!(overload.run, Run::Regex(_)))
+        let Reference::Overloads { overloads, .. } = &self.nodes[expr.id].reference else { return };
+        let Some(run) = overloads.first().map(|overload| overload.run) else { return };
+        let member = overloads.first().is_some_and(|overload| overload.signature.member);
+        let written = |arg: Option<&Expr>| match arg {
+            Some(Expr { id, kind: Kind::Literal(literal) }) => Some((*id, literal.clone())),
+            _ => None,
+        };
+        let wrong = match run {
+            Run::Regex(_) => {
+                let pattern = written(args.get(usize::from(!member)));
+                pattern.filter(|(_, pattern)| matches!(pattern, Literal::String(text) if !self.compile(text)))
             }
-            _ => false,
+            Run::Plain(run) if args.len() == 1 && conversions::NAMES.contains(&function) => {
+                let literal = written(args.first());
+                literal.filter(|(_, literal)| run(&mut [evaluator::literal_value(literal)]).is_err())
+            }
+            _ => None,
         };
-        let good = match function {
-            _ if with_regex => match compile(text) {
-                Ok(regex) => {
-                    self.regexes.insert(text.clone(), regex);
-                    true
-                }
-                Err(_) => false,
-            },
-            "duration" => times::parse_duration(text).is_some(),
-            "timestamp" => times::Moment::parse(text).is_some(),
-            _ => true,
-        };
-        if !good {
+        if let Some((id, _)) = wrong {
             let message = format!("invalid {function} argument");
-            self.issues.push(Issue { position: self.ast.positions[*id], message });
+            self.issues.push(Issue { position: self.ast.positions[id], message });
         }
+    }
+
+    /// Keeps the expression for when it is needed, if it is one.
+    fn compile(&mut self, pattern: &Arc<str>) -> bool {
+        let compiled = compile(pattern);
+        let good = compiled.is_ok();
+        self.regexes.extend(compiled.ok().map(|regex| (pattern.clone(), regex)));
+        good
     }
 }

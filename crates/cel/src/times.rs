@@ -3,14 +3,37 @@
 use jiff::civil::{Date, DateTime, date};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A moment between the first and the last of the years of four digits. Jiff's own ends a day earlier, which would
 /// make nothing of what people write for "never".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// Since 1970.
     nanos: i128,
+    /// How many seconds the clocks are ahead of Greenwich where it was written, which is how it is written again.
+    ahead: i32,
+}
+
+impl PartialEq for Moment {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Moment {}
+
+impl PartialOrd for Moment {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Moment {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
 }
 
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
@@ -30,9 +53,17 @@ const UNITS: [(&str, i128); 8] = [
 ];
 
 impl Moment {
+    /// What Go takes for no time at all.
+    pub const FIRST: Moment = Moment { nanos: FIRST_SECOND * NANOS, ahead: 0 };
+
     /// None beyond the years there are.
     pub fn from_nanos(nanos: i128) -> Option<Moment> {
-        (FIRST_SECOND..=LAST_SECOND).contains(&nanos.div_euclid(NANOS)).then_some(Moment { nanos })
+        (FIRST_SECOND..=LAST_SECOND).contains(&nanos.div_euclid(NANOS)).then_some(Moment { nanos, ahead: 0 })
+    }
+
+    /// So many nanoseconds later, at the same place.
+    pub fn later(self, nanos: i128) -> Option<Moment> {
+        Some(Moment { ahead: self.ahead, ..Moment::from_nanos(self.nanos + nanos)? })
     }
 
     pub fn from_seconds(seconds: i64) -> Option<Moment> {
@@ -46,7 +77,8 @@ impl Moment {
         let exact = local.as_bytes()[10] == b'T' && local.as_bytes()[16] == b':';
         let local: DateTime = local.parse().ok().filter(|_| exact)?;
         let ahead = if zone == "Z" { 0 } else { offset(zone)? };
-        Moment::from_nanos(local.duration_since(EPOCH).as_nanos() - i128::from(ahead) * NANOS)
+        let moment = Moment::from_nanos(local.duration_since(EPOCH).as_nanos() - i128::from(ahead) * NANOS)?;
+        Some(Moment { ahead, ..moment })
     }
 
     /// The beginning of a day.
@@ -87,8 +119,14 @@ impl Moment {
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let local = self.civil(0).ok_or(fmt::Error)?;
-        write!(f, "{local}Z")
+        let local = self.civil(self.ahead).ok_or(fmt::Error)?;
+        match self.ahead {
+            0 => write!(f, "{local}Z"),
+            ahead => {
+                let sign = if ahead < 0 { '-' } else { '+' };
+                write!(f, "{local}{sign}{:02}:{:02}", ahead.abs() / 3600, ahead.abs() / 60 % 60)
+            }
+        }
     }
 }
 
@@ -190,6 +228,8 @@ mod tests {
         for text in ["2026-01-02T03:04:05Z", "1969-12-31T23:59:59.25Z", "0001-01-01T00:00:00Z"] {
             assert_eq!(Moment::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Moment::parse("2026-01-02T05:04:05.500+02:00").unwrap().to_string(), "2026-01-02T03:04:05.5Z");
+        let elsewhere = Moment::parse("2026-01-02T05:04:05.500+02:00").unwrap();
+        assert_eq!(elsewhere.to_string(), "2026-01-02T05:04:05.5+02:00");
+        assert_eq!(elsewhere, Moment::parse("2026-01-02T03:04:05.5Z").unwrap());
     }
 }

@@ -130,7 +130,7 @@ impl Ord for Key<'_> {
 
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    Owned(Rc<Vec<Value<'a>>>),
+    Owned { items: Rc<Vec<Value<'a>>>, equality: &'a Equality },
     Json { items: &'a [Json], declared: &'a Declaration, equality: &'a Equality },
 }
 
@@ -155,7 +155,7 @@ pub trait Fields<'a>: Debug {
 impl<'a> List<'a> {
     pub fn len(&self) -> usize {
         match self {
-            List::Owned(items) => items.len(),
+            List::Owned { items, .. } => items.len(),
             List::Json { items, .. } => items.len(),
         }
     }
@@ -166,7 +166,7 @@ impl<'a> List<'a> {
 
     pub fn get(&self, index: usize) -> Option<Result<Value<'a>, Error>> {
         match self {
-            List::Owned(items) => items.get(index).cloned().map(Ok),
+            List::Owned { items, .. } => items.get(index).cloned().map(Ok),
             List::Json { items, declared, .. } => items.get(index).map(|item| json::read(item, declared)),
         }
     }
@@ -178,7 +178,7 @@ impl<'a> List<'a> {
     /// All items; the list itself if nobody else has it.
     pub(crate) fn into_vec(self) -> Result<Vec<Value<'a>>, Error> {
         match self {
-            List::Owned(items) => Ok(Rc::try_unwrap(items).unwrap_or_else(|shared| (*shared).clone())),
+            List::Owned { items, .. } => Ok(Rc::try_unwrap(items).unwrap_or_else(|shared| (*shared).clone())),
             borrowed @ List::Json { .. } => borrowed.iter().collect(),
         }
     }
@@ -231,7 +231,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn list(items: Vec<Value<'a>>) -> Value<'a> {
-        Value::List(List::Owned(Rc::new(items)))
+        Value::List(List::Owned { items: Rc::new(items), equality: &Equality::Ordered })
     }
 
     pub fn map(entries: BTreeMap<Key<'a>, Value<'a>>) -> Value<'a> {

@@ -215,7 +215,9 @@ fn extreme<'a>(args: &[Value<'a>], name: &str, wanted: Ordering) -> Result<Value
 
 fn sum<'a>(args: &[Value<'a>], zero: Value<'a>) -> Result<Value<'a>, Error> {
     let [Value::List(items)] = args else { return Err(unsuitable()) };
-    items.iter().try_fold(zero, |sum, item| super::operators::add(&mut [sum, item?]))
+    let mut items = items.iter();
+    let first = items.next().unwrap_or(Ok(zero))?;
+    items.try_fold(first, |sum, item| super::operators::add(&mut [sum, item?]))
 }
 
 fn slice<'a>(items: &List<'a>, start: i64, end: i64) -> Result<Value<'a>, Error> {

@@ -3,12 +3,13 @@
 use crate::ast::operator;
 use crate::compare::{compare, concatenate};
 use crate::cost::Cost;
+use crate::declaration::Equality;
 use crate::environment::{Row, row};
 use crate::functions::unsuitable;
+use crate::json::ANYTHING;
 use crate::times::Moment;
 use crate::value::{Error, List, Value};
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 const ONE: Cost = Cost::Fixed(1);
 const INT_OVERFLOW: &str = "integer overflow";
@@ -29,7 +30,7 @@ fn duration<'a>(result: Option<i64>) -> Result<Value<'a>, Error> {
 }
 
 fn moved<'a>(timestamp: Moment, nanos: i128) -> Result<Value<'a>, Error> {
-    Moment::from_nanos(timestamp.nanos() + nanos).map(Value::Timestamp).ok_or_else(|| Error::new(TIMESTAMP_OVERFLOW))
+    timestamp.later(nanos).map(Value::Timestamp).ok_or_else(|| Error::new(TIMESTAMP_OVERFLOW))
 }
 
 pub(crate) fn add<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, Error> {
@@ -43,8 +44,8 @@ pub(crate) fn add<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, Error> {
         [Value::Timestamp(timestamp), Value::Duration(nanos)]
         | [Value::Duration(nanos), Value::Timestamp(timestamp)] => moved(*timestamp, i128::from(*nanos)),
         [Value::List(one), Value::List(other)] => {
-            let one = std::mem::replace(one, List::Owned(Rc::new(Vec::new())));
-            concatenate(one, other).map(Value::list)
+            let nothing = List::Json { items: &[], declared: &ANYTHING, equality: &Equality::Ordered };
+            concatenate(std::mem::replace(one, nothing), other).map(Value::List)
         }
         _ => Err(unsuitable()),
     }

@@ -3,6 +3,7 @@
 use crate::cost::Cost;
 use crate::environment::{Row, row};
 use crate::functions::unsuitable;
+use crate::times::Moment;
 use crate::value::{Error, Value};
 
 const ONE: Cost = Cost::Fixed(1);
@@ -54,6 +55,7 @@ fn is_zero(value: &Value<'_>) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => true,
         Value::Double(value) => *value == 0.0,
+        Value::Timestamp(moment) => *moment == Moment::FIRST,
         Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => value.size() == 0,
         Value::Optional(value) => value.is_none(),
         _ => false,

@@ -34,64 +34,112 @@ fn find_all<'a>(regex: &Regex, args: &mut [Value<'a>]) -> Result<Value<'a>, Erro
 
 /// An expression in Go's words.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
-    Regex::new(&translate(pattern)).map_err(|_| Error::new(format!("error parsing regexp: {pattern:?}")))
+    let regex = translate(pattern).and_then(|translated| Regex::new(&translated).ok());
+    regex.ok_or_else(|| Error::new(format!("error parsing regexp: {pattern:?}")))
 }
 
-/// Go's shorthands are about ASCII alone, and a bracket within brackets is itself.
-fn translate(pattern: &str) -> String {
+/// In Go, shorthands are about ASCII alone, a bracket within brackets is itself, as is a brace that repeats nothing, and
+/// what is repeated cannot be repeated again.
+fn translate(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
-    let mut in_class = false;
-    let mut characters = pattern.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => {
-                let escaped = characters.next();
-                out.push_str(match escaped {
-                    Some('d') => "[0-9]",
-                    Some('D') => "[^0-9]",
-                    Some('w') => "[0-9A-Za-z_]",
-                    Some('W') => "[^0-9A-Za-z_]",
-                    Some('s') => "[\\t\\n\\x0c\\r ]",
-                    Some('S') => "[^\\t\\n\\x0c\\r ]",
-                    Some('b') if !in_class => "(?-u:\\b)",
-                    Some('B') if !in_class => "(?-u:\\B)",
-                    _ => "\\",
-                });
-                if out.ends_with('\\') {
-                    out.extend(escaped);
+    let mut rest = pattern;
+    let mut repeated = false;
+    while let Some(character) = rest.chars().next() {
+        let was_repeated = std::mem::take(&mut repeated);
+        let length = match character {
+            '\\' => escape(rest, false, &mut out),
+            '[' => class(rest, &mut out),
+            '*' | '+' | '?' | '{' => match repetition(rest) {
+                Some(_) if was_repeated => return None,
+                Some(length) => {
+                    repeated = true;
+                    out.push_str(&rest[..length]);
+                    length
                 }
-            }
-            '[' if !in_class => {
-                in_class = true;
-                out.push('[');
-                if characters.peek() == Some(&'^') {
-                    out.extend(characters.next());
+                None => {
+                    out.push_str("\\{");
+                    1
                 }
-                // The first bracket that closes is one of the characters.
-                if characters.peek() == Some(&']') {
-                    characters.next();
-                    out.push_str("\\]");
-                }
+            },
+            character => {
+                out.push(character);
+                character.len_utf8()
             }
-            '[' if characters.peek() == Some(&':') => {
-                out.push('[');
-                for character in characters.by_ref() {
-                    out.push(character);
-                    if character == ']' {
-                        break;
-                    }
-                }
-            }
-            '[' => out.push_str("\\["),
-            ']' => {
-                in_class = false;
-                out.push(']');
-            }
-            '&' | '~' if in_class => out.extend(['\\', character]),
-            character => out.push(character),
-        }
+        };
+        rest = &rest[length..];
     }
-    out
+    Some(out)
+}
+
+/// How long the operator is that the text starts with, and the question mark behind it that makes it modest. None if a
+/// brace is just a brace.
+fn repetition(text: &str) -> Option<usize> {
+    let length = match text.strip_prefix('{') {
+        None => 1,
+        Some(counts) => {
+            let end = counts.find('}')?;
+            let (least, most) = counts[..end].split_once(',').unwrap_or((&counts[..end], ""));
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            (!least.is_empty() && digits(least) && digits(most)).then_some(end + 2)?
+        }
+    };
+    Some(length + usize::from(text[length..].starts_with('?')))
+}
+
+/// A backslash and what follows it. Returns how long that is.
+fn escape(text: &str, in_class: bool, out: &mut String) -> usize {
+    let escaped = text[1..].chars().next();
+    let ours = match escaped {
+        Some('d') => "[0-9]",
+        Some('D') => "[^0-9]",
+        Some('w') => "[0-9A-Za-z_]",
+        Some('W') => "[^0-9A-Za-z_]",
+        Some('s') => "[\\t\\n\\x0c\\r ]",
+        Some('S') => "[^\\t\\n\\x0c\\r ]",
+        Some('b') if !in_class => "(?-u:\\b)",
+        Some('B') if !in_class => "(?-u:\\B)",
+        _ => "",
+    };
+    // What stands in braces behind some letters is a part of them.
+    let braces = match escaped {
+        Some('p' | 'P' | 'x') if text[2..].starts_with('{') => text[2..].find('}').map_or(0, |end| end + 1),
+        _ => 0,
+    };
+    let length = 1 + escaped.map_or(0, char::len_utf8) + braces;
+    out.push_str(if ours.is_empty() { &text[..length] } else { ours });
+    length
+}
+
+/// Characters between brackets. Returns how long that is.
+fn class(text: &str, out: &mut String) -> usize {
+    let mut position = if text[1..].starts_with('^') { 2 } else { 1 };
+    out.push_str(&text[..position]);
+    // The first bracket that closes is one of the characters.
+    if text[position..].starts_with(']') {
+        out.push_str("\\]");
+        position += 1;
+    }
+    while let Some(character) = text[position..].chars().next() {
+        let rest = &text[position..];
+        position += match character {
+            '\\' => escape(rest, true, out),
+            '[' if rest.starts_with("[:") => {
+                let length = rest.find(']').map_or(rest.len(), |end| end + 1);
+                out.push_str(&rest[..length]);
+                length
+            }
+            ']' => {
+                out.push(']');
+                return position + 1;
+            }
+            _ => {
+                out.push_str(if "[&~".contains(character) { "\\" } else { "" });
+                out.push(character);
+                character.len_utf8()
+            }
+        };
+    }
+    position
 }
 
 #[cfg(test)]
@@ -115,10 +163,15 @@ mod tests {
             (r"^a[&&]b$", "a&b", true),
             (r"^\p{Greek}$", "λ", true),
             (r"^\.\/$", "./", true),
+            (r"^a{2}b{1,}?$", "aab", true),
+            (r"^{a{,2}$", "{a{,2}", true),
+            (r"^[{}]+$", "{}", true),
         ] {
             let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
             assert_eq!(regex.is_match(text), found, "{pattern} {text}");
         }
-        assert!(compile("(").is_err() && compile(r"(?=a)").is_err());
+        for bad in ["(", ")", "x++", "x**", "x{2}{3}", "a???", "[a", "(?=a)", "*", r"\"] {
+            assert!(compile(bad).is_err(), "{bad}");
+        }
     }
 }

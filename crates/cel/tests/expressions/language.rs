@@ -139,8 +139,8 @@ fn a_bound_name_is_worked_out_when_it_is_looked_at() {
 fn conversions_keep_the_value_or_fail() {
     give(&[
         ("int('12') + int(3.9) + int(2u)", "17"),
-        ("int(1e30)", "error: integer overflow"),
-        ("uint(-1)", "error: unsigned integer overflow"),
+        ("int(dyn(1e30))", "error: integer overflow"),
+        ("uint(dyn(-1))", "error: unsigned integer overflow"),
         ("int(dyn('x'))", "error: strconv.ParseInt: parsing \"x\": invalid syntax"),
         ("double('1.5') + double(1)", "2.5"),
         ("string(1.0) + string(1e30) + string(true) + string(b'a')", "\"11e+30truea\""),

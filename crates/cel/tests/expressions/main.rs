@@ -1,6 +1,7 @@
 //! Tables of expressions and what becomes of them, by area.
 
 mod costs;
+mod estimates;
 mod language;
 mod libraries;
 mod mistakes;

@@ -1,7 +1,9 @@
 //! What is said about expressions that do not compile.
 
 use crate::compile;
-use cel::{Environment, Type};
+use cel::{Budget, Environment, Type, Variables};
+use object::json;
+use proptest::prelude::*;
 
 /// Where, and what.
 fn first_mistake(source: &str) -> String {
@@ -35,6 +37,9 @@ fn mistakes_are_told_in_the_words_of_kubernetes() {
         ("[1].all(i, i, true)", "1:12: duplicate variable name: i"),
         ("has(1)", "1:5: invalid argument to has() macro"),
         ("duration('x')", "1:10: invalid duration argument"),
+        ("int('x')", "1:5: invalid int argument"),
+        ("timestamp(-62135596801)", "1:11: invalid timestamp argument"),
+        ("'a'.findAll(')', 1)", "1:13: invalid findAll argument"),
         ("timestamp('x')", "1:11: invalid timestamp argument"),
         ("'a'.matches('(')", "1:13: invalid matches argument"),
         ("Object{a: 1}", "1:7: undeclared reference to 'Object' (in container '')"),
@@ -82,6 +87,87 @@ fn types_are_inferred_through_everything() {
         assert_eq!(program.output_type().to_string(), expected, "{source}");
     }
 }
+
+#[test]
+fn a_program_can_be_shared_between_threads() {
+    fn shared(_: &(impl Send + Sync)) {}
+    shared(&compile("1 + 1").unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever people write, they get an answer.
+    #[test]
+    fn no_text_is_too_strange(words in prop::collection::vec(prop::sample::select(WORDS), 0..20)) {
+        let environment = Environment::new().typed("d", Type::Dyn).with_bindings();
+        if let Ok(program) = environment.compile(&words.join(" ")) {
+            let object = json!({ "a": [1, 2.5, "x", null, true, { "b": "2026-01-02T03:04:05Z" }] });
+            let variables = Variables::new().json("d", &object);
+            let value = program.evaluate(&variables, &mut Budget::default().per_call(10_000));
+            prop_assert!(value.is_ok() || value.is_err());
+            prop_assert!(program.estimate().min <= program.estimate().max);
+        }
+    }
+}
+
+const WORDS: &[&str] = &[
+    "d",
+    "d.a",
+    "1",
+    "-1",
+    "0",
+    "2u",
+    "1.5",
+    "'a'",
+    "b'a'",
+    "true",
+    "null",
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    ",",
+    ".",
+    ":",
+    "?",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "==",
+    "<",
+    "&&",
+    "||",
+    "!",
+    "in",
+    ".map(x, x)",
+    ".all(x, x == d)",
+    "x",
+    "[0]",
+    ".?a",
+    "[?0]",
+    ".orValue(1)",
+    ".size()",
+    "size(",
+    "string(",
+    "int(",
+    "duration('1s')",
+    ".matches('a')",
+    "[1, 2]",
+    "{'a': 1}",
+    ".a",
+    ".sort()",
+    "has(d.a)",
+    "cel.bind(x, d, x)",
+    ".join(',')",
+    "type(",
+    "dyn(",
+    ".transformMap(k, v, v)",
+];
 
 #[test]
 fn what_only_some_environments_have_is_unknown_to_others() {

@@ -150,6 +150,17 @@ fn what_is_not_as_declared_is_an_error_where_it_is_looked_at() {
     }
 }
 
+#[test]
+fn what_is_read_from_an_object_is_not_copied() {
+    let declared = Declaration::from_schema(&schema(), true).unwrap();
+    let environment = Environment::new().variable("self", declared);
+    let program = environment.compile("self.ports.filter(p, p.name == 'dns')[0].name").unwrap();
+    let object = old();
+    let value = program.evaluate(&Variables::new().json("self", &object), &mut Budget::default()).unwrap();
+    let within = object.at("ports")[1].text("name");
+    assert_eq!(value.as_str().map(str::as_ptr), Some(within.as_ptr()));
+}
+
 /// The values of an object that nothing is declared about, as admission policies see it.
 #[test]
 fn objects_without_declaration_are_what_they_are() {
