@@ -71,9 +71,10 @@ impl Quantity {
         i64::try_from(quotient + i128::from(rest > 0)).unwrap_or(i64::MAX)
     }
 
-    /// The amount as a whole number, if it is one.
+    /// The amount as a whole number, if it is one. What was cut is none.
     pub fn whole(self) -> Option<i64> {
-        if self.nanos % NANOS == 0 { i64::try_from(self.nanos / NANOS).ok() } else { None }
+        let exact = self.nanos % NANOS == 0 && self.nanos.abs() < MAX_NANOS;
+        if exact { i64::try_from(self.nanos / NANOS).ok() } else { None }
     }
 
     /// The number next to the amount that floating points can say.
@@ -170,6 +171,11 @@ impl FromStr for Quantity {
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+            return Err(InvalidQuantity::Form);
+        }
+        let exponent = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if !exponent.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(InvalidQuantity::Form);
         }
         let (scale, format) = parse_suffix(suffix).ok_or(InvalidQuantity::Suffix)?;
@@ -272,7 +278,12 @@ mod tests {
 
     #[test]
     fn amounts_are_numbers_where_they_can_be() {
-        for (text, whole, approximate) in [("1500m", None, 1.5), ("2Ki", Some(2048), 2048.0), ("-3", Some(-3), -3.0)] {
+        for (text, whole, approximate) in [
+            ("1500m", None, 1.5),
+            ("2Ki", Some(2048), 2048.0),
+            ("-3", Some(-3), -3.0),
+            ("1000E", None, i64::MAX as f64),
+        ] {
             let quantity: Quantity = text.parse().unwrap();
             assert_eq!((quantity.whole(), quantity.approximate()), (whole, approximate));
         }

@@ -85,10 +85,33 @@ fn parse_ip(text: &str) -> Result<IpAddr, Error> {
         return Err(Error::new(format!("IP address {text:?} with zone value is not allowed")));
     }
     let address = text.parse().map_err(|_| {
-        let why = format!("ParseAddr({text:?}): unable to parse IP");
+        let why = format!("ParseAddr({text:?}): {}", no_address(text));
         Error::new(format!("IP Address {text:?} parse error during conversion from string: {why}"))
     })?;
     not_mapped(address, text)
+}
+
+/// Why it is no address, in Go's words.
+fn no_address(text: &str) -> &'static str {
+    let fields: Vec<&str> = text.split('.').collect();
+    if text.contains(':') || fields.len() == 1 {
+        return "unable to parse IP";
+    }
+    for field in &fields {
+        if field.is_empty() {
+            return "IPv4 field must have at least one digit";
+        }
+        if !field.bytes().all(|digit| digit.is_ascii_digit()) {
+            return "unexpected character";
+        }
+        if field.len() > 1 && field.starts_with('0') {
+            return "IPv4 field has octet with leading zero";
+        }
+        if field.parse::<u8>().is_err() {
+            return "IPv4 field has value >255";
+        }
+    }
+    if fields.len() < 4 { "IPv4 address too short" } else { "IPv4 address too long" }
 }
 
 /// An address of the old protocol has one way to be written.
@@ -102,18 +125,21 @@ fn not_mapped(address: IpAddr, text: &str) -> Result<IpAddr, Error> {
 }
 
 fn parse_network(text: &str) -> Result<Network, Error> {
-    let invalid = || {
-        let why = format!("netip.ParsePrefix({text:?}): unable to parse");
+    let invalid = |why: &str| {
+        let why = format!("netip.ParsePrefix({text:?}): {why}");
         Error::new(format!("network address parse error during conversion from string: {why}"))
     };
-    let (address, bits) = text.rsplit_once('/').ok_or_else(invalid)?;
-    let address: IpAddr = address.parse().map_err(|_| invalid())?;
-    let plain = bits.bytes().all(|digit| digit.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
-    let bits: u8 = bits.parse().ok().filter(|_| plain).ok_or_else(invalid)?;
-    if bits > if address.is_ipv4() { 32 } else { 128 } {
-        return Err(invalid());
+    let (address, length) = text.rsplit_once('/').ok_or_else(|| invalid("no '/'"))?;
+    let address: IpAddr = address.parse().map_err(|_| invalid(no_address(address)))?;
+    let plain = length.bytes().all(|digit| digit.is_ascii_digit()) && (length == "0" || !length.starts_with('0'));
+    let bits: Option<u8> = length.parse().ok().filter(|_| plain);
+    match bits {
+        Some(bits) if bits <= if address.is_ipv4() { 32 } else { 128 } => {
+            Ok(Network { address: not_mapped(address, text)?, bits })
+        }
+        Some(_) => Err(invalid("prefix length out of range")),
+        None => Err(invalid(&format!("bad bits after slash: {length:?}"))),
     }
-    Ok(Network { address: not_mapped(address, text)?, bits })
 }
 
 fn text<'v>(args: &'v [Value<'_>], index: usize) -> Result<&'v str, Error> {
@@ -170,7 +196,11 @@ pub(crate) const TABLE: &[Row] = &[
     row("isLinkLocalMulticast", "net.IP.() -> bool", ONE, |args| property(args, is_link_local_multicast)),
     row("isLinkLocalUnicast", "net.IP.() -> bool", ONE, |args| property(args, is_link_local)),
     row("isGlobalUnicast", "net.IP.() -> bool", ONE, |args| property(args, is_global_unicast)),
-    row("cidr", "(string) -> net.CIDR", READ, |args| parse_network(text(args, 0)?).map(Value::opaque)),
+    row("cidr", "(string) -> net.CIDR", READ, |args| {
+        // Upstream says it twice.
+        let twice = |error| Error::new(format!("network address parse error during conversion from string: {error}"));
+        parse_network(text(args, 0)?).map(Value::opaque).map_err(twice)
+    }),
     row("isCIDR", "(string) -> bool", READ, |args| Ok(Value::Bool(parse_network(text(args, 0)?).is_ok()))),
     row("containsIP", "net.CIDR.(string) -> bool", Cost::ContainsNetwork { network: false, text: true }, |args| {
         Ok(Value::Bool(network(args, 0)?.contains(parse_ip(text(args, 1)?)?)))

@@ -101,10 +101,18 @@ fn addresses_and_networks_know_each_other() {
         "isCIDR('10.0.0.0/8') && !isCIDR('10.0.0.0') && !isCIDR('10.0.0.0/33') && !isCIDR('10.0.0.0/08')",
         "type(ip('::1')) == net.IP && string(ip('::1')) == '::1'",
     ]);
-    give(&[(
-        "ip('x').family()",
-        "error: IP Address \"x\" parse error during conversion from string: ParseAddr(\"x\"): unable to parse IP",
-    )]);
+    let ip = |text: &str, why: &str| {
+        format!("error: IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): {why}")
+    };
+    let cidr = "error: network address parse error during conversion from string: ".to_owned()
+        + "network address parse error during conversion from string: netip.ParsePrefix(\"10.0.0.0/x\"): "
+        + "bad bits after slash: \"x\"";
+    give(&[
+        ("ip('x').family()", &ip("x", "unable to parse IP")),
+        ("ip('1.2.3.4.5')", &ip("1.2.3.4.5", "IPv4 address too long")),
+        ("ip('1.2.300.4')", &ip("1.2.300.4", "IPv4 field has value >255")),
+        ("cidr('10.0.0.0/x')", &cidr),
+    ]);
 }
 
 #[test]
