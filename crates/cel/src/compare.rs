@@ -5,7 +5,13 @@ use crate::json;
 use crate::value::{Error, List, Map, Value, name_of_type};
 use object::{Map as JsonMap, Value as Json, View};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
+
+/// To put lists together costs next to nothing, so that they could grow without bound. Whoever looked at all items of a
+/// longer list would pay more than there is.
+const MAX_ITEMS: usize = 1_000_000;
 
 /// Numbers are equal if they are the same number, of whatever type. Values of different types are not equal.
 pub(crate) fn equal<'a>(one: &Value<'a>, other: &Value<'a>) -> Result<bool, Error> {
@@ -82,21 +88,36 @@ fn equal_lists<'a>(one: &List<'a>, other: &List<'a>) -> Result<bool, Error> {
     if one.len() != other.len() {
         return Ok(false);
     }
-    if *equality(one) != Equality::Ordered {
-        // Keys and members are there once, so of as many it is enough to look in one direction.
-        for item in one.iter() {
-            if !contains(other, &item?)? {
+    if *equality(one) == Equality::Ordered {
+        for (one, other) in one.iter().zip(other.iter()) {
+            if !equal(&one?, &other?)? {
                 return Ok(false);
             }
         }
         return Ok(true);
     }
-    for (one, other) in one.iter().zip(other.iter()) {
-        if !equal(&one?, &other?)? {
-            return Ok(false);
+    let mut counterparts = BTreeMap::new();
+    for item in other.iter() {
+        let item = item?;
+        counterparts.insert(identity(&item, equality(one))?, item);
+    }
+    for item in one.iter() {
+        let item = item?;
+        match counterparts.get(&identity(&item, equality(one))?) {
+            Some(counterpart) if equal(&item, counterpart)? => {}
+            _ => return Ok(false),
         }
     }
     Ok(true)
+}
+
+/// What tells an item of a set or a map apart from the others.
+fn identity(item: &Value<'_>, equality: &Equality) -> Result<String, Error> {
+    let json = item.to_json()?;
+    Ok(match equality {
+        Equality::Map(keys) => keys.iter().map(|key| json.at(key).to_string()).collect::<Vec<_>>().join(","),
+        Equality::Set | Equality::Ordered => json.to_string(),
+    })
 }
 
 /// What expressions cannot see counts too.
@@ -143,28 +164,30 @@ fn equal_entries<'a>(
 /// Two lists put together as their kind asks for: members of a set are there once, and of a map the second list's
 /// items take the places of those with the same keys.
 pub(crate) fn concatenate<'a>(one: List<'a>, other: &List<'a>) -> Result<List<'a>, Error> {
+    if one.len() + other.len() > MAX_ITEMS {
+        return Err(Error::CallCostExceeded);
+    }
     let equality = equality(&one);
     let mut items = one.into_vec()?;
+    if *equality == Equality::Ordered {
+        for item in other.iter() {
+            items.push(item?);
+        }
+        return Ok(List::Owned { items: Rc::new(items), equality });
+    }
+    let mut places = BTreeMap::new();
+    for (place, item) in items.iter().enumerate() {
+        places.insert(identity(item, equality)?, place);
+    }
     for item in other.iter() {
         let item = item?;
-        let place = match equality {
-            Equality::Ordered => None,
-            Equality::Set => position(items.iter().cloned().map(Ok), &item)?,
-            Equality::Map(keys) => {
-                let of = |item: &Value<'a>| item.to_json().map(|json| key_of(&json, keys));
-                let key = of(&item)?;
-                let keys = items.iter().map(of).collect::<Result<Vec<_>, _>>()?;
-                keys.iter().position(|other| *other == key)
+        match places.entry(identity(&item, equality)?) {
+            Entry::Occupied(place) => items[*place.get()] = item,
+            Entry::Vacant(place) => {
+                place.insert(items.len());
+                items.push(item);
             }
-        };
-        match place {
-            Some(place) => items[place] = item,
-            None => items.push(item),
         }
     }
     Ok(List::Owned { items: Rc::new(items), equality })
-}
-
-fn key_of(item: &Json, keys: &[String]) -> Vec<Json> {
-    keys.iter().map(|key| item.at(key).clone()).collect()
 }

@@ -103,6 +103,11 @@ pub enum Cost {
 }
 
 impl Cost {
+    /// Whether it depends on what comes out. All else is paid for beforehand, so that nobody waits for what is not.
+    pub(crate) fn follows_from_result(self) -> bool {
+        matches!(self, Cost::Join | Cost::MakeList | Cost::Slice)
+    }
+
     /// Of a call that was made.
     pub(crate) fn actual(self, args: &[Value<'_>], result: &Value<'_>) -> u64 {
         let size = |index: usize| args.get(index).map_or(0, Value::size);

@@ -226,7 +226,7 @@ fn declare_object(schema: &Json, is_object_root: bool, name: &str) -> Option<Dec
         }
         fields.insert(field.to_owned(), Arc::new(declared));
     }
-    if is_object_root {
+    if is_object_root && !declares_metadata(schema) {
         let text = Arc::new(Declaration::plain(Type::String));
         for field in ["apiVersion", "kind"] {
             fields.insert(field.to_owned(), text.clone());
@@ -237,8 +237,15 @@ fn declare_object(schema: &Json, is_object_root: bool, name: &str) -> Option<Dec
     Some(Declaration { min_bytes, ..Declaration::object(name, fields) })
 }
 
+/// Whether the schema says itself what every object has; then that is what it is.
+fn declares_metadata(schema: &Json) -> bool {
+    let paths: [&[&str]; 4] =
+        [&["kind"], &["apiVersion"], &["metadata", "properties", "name"], &["metadata", "properties", "generateName"]];
+    paths.iter().all(|path| schema.at("properties").path(path).text("type") == "string")
+}
+
 /// Words of the language that no field can have for its name.
-const RESERVED: [&str; 20] = [
+const RESERVED: [&str; 21] = [
     "true",
     "false",
     "null",
@@ -259,6 +266,7 @@ const RESERVED: [&str; 20] = [
     "return",
     "var",
     "void",
+    "while",
 ];
 /// What may be part of names, and how it is written in expressions.
 const ESCAPES: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
@@ -268,7 +276,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) || name == "while" {
+    if RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::new();

@@ -48,7 +48,7 @@ impl<'a> Evaluator<'a, '_> {
     }
 
     pub(crate) fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
-        let free = self.program.constants.contains(&expr.id);
+        let free = self.program.constants[expr.id];
         let before = self.cost;
         if is_chain(expr) && !matches!(self.program.nodes[expr.id].reference, Reference::Type(_)) {
             self.charge(cost::SELECT)?;
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'a, '_> {
                 value => Err(no_such_overload(function, &[value])),
             },
             (operator::IN, [item, Expr { id, kind: Kind::List(items) }], None)
-                if self.program.constants.contains(id) && items.iter().all(|item| is_primitive(&item.value)) =>
+                if self.program.constants[*id] && items.iter().all(|item| is_primitive(&item.value)) =>
             {
                 self.in_constants(item, items)
             }
@@ -239,13 +239,18 @@ impl<'a> Evaluator<'a, '_> {
         let Some(overload) = overloads.iter().find(fits) else {
             return Err(no_such_overload(function, values));
         };
+        let beforehand = !overload.cost.follows_from_result();
+        if beforehand {
+            self.charge(overload.cost.actual(values, &Value::Null))?;
+        }
         let result = match overload.run {
             Run::Plain(run) => run(values),
             Run::Regex(run) => self.with_regex(run, values),
             Run::Special => Err(no_such_overload(function, values)),
         };
-        // What failed is paid for too.
-        self.charge(overload.cost.actual(values, result.as_ref().unwrap_or(&Value::Null)))?;
+        if !beforehand {
+            self.charge(overload.cost.actual(values, result.as_ref().unwrap_or(&Value::Null)))?;
+        }
         result
     }
 

@@ -1,6 +1,6 @@
 //! A compiled expression, what it is evaluated with, and how much that may cost.
 
-use crate::ast::{Ast, Expr, Id, Kind, Literal};
+use crate::ast::{Ast, Expr, Kind, Literal};
 use crate::checker::{Checked, Node, Reference};
 use crate::declaration::Declaration;
 use crate::environment::Run;
@@ -13,7 +13,7 @@ use crate::types::Type;
 use crate::value::{Error, Value};
 use object::Value as Json;
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How much one evaluation may cost, about a tenth of a second.
@@ -107,8 +107,8 @@ pub struct Program {
     pub(crate) root: Expr,
     pub(crate) nodes: Checked,
     pub(crate) variables: BTreeMap<Arc<str>, Arc<Declaration>>,
-    /// Nodes that depend on nothing, and so cost nothing.
-    pub(crate) constants: BTreeSet<Id>,
+    /// Which nodes depend on nothing, and so cost nothing; by their id.
+    pub(crate) constants: Vec<bool>,
     /// Those regular expressions that are known before.
     pub(crate) regexes: BTreeMap<Arc<str>, Regex>,
 }
@@ -119,8 +119,13 @@ impl Program {
         nodes: Checked,
         variables: BTreeMap<Arc<str>, Arc<Declaration>>,
     ) -> Result<Program, Vec<Issue>> {
-        let mut plan =
-            Plan { nodes: &nodes, constants: BTreeSet::new(), regexes: BTreeMap::new(), issues: Vec::new(), ast: &ast };
+        let mut plan = Plan {
+            nodes: &nodes,
+            constants: vec![false; nodes.len()],
+            regexes: BTreeMap::new(),
+            issues: Vec::new(),
+            ast: &ast,
+        };
         plan.visit(&ast.root);
         let Plan { constants, regexes, issues, .. } = plan;
         if !issues.is_empty() {
@@ -151,7 +156,7 @@ impl Program {
 struct Plan<'p> {
     ast: &'p Ast,
     nodes: &'p Checked,
-    constants: BTreeSet<Id>,
+    constants: Vec<bool>,
     regexes: BTreeMap<Arc<str>, Regex>,
     issues: Vec<Issue>,
 }
@@ -181,9 +186,7 @@ impl Plan<'_> {
                 self.visit_all(expr.parts().into_iter()) && !entries.iter().any(|entry| entry.optional)
             }
         };
-        if constant {
-            self.constants.insert(expr.id);
-        }
+        self.constants[expr.id] = constant;
         constant
     }
 

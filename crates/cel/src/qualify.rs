@@ -55,10 +55,22 @@ pub(crate) fn qualify<'a>(operand: &Value<'a>, index: &Value<'a>) -> Result<Foun
 /// Whether a value may stand where this type is wanted. Of lists and maps, what is in them is not looked at.
 pub(crate) fn accepts(of: &Type, value: &Value<'_>) -> bool {
     match (of, value) {
-        (Type::Dyn | Type::Param(_), _) => true,
+        (Type::Dyn | Type::Param(_), _)
+        | (Type::Null, Value::Null)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::Int, Value::Int(_))
+        | (Type::Uint, Value::Uint(_))
+        | (Type::Double, Value::Double(_))
+        | (Type::String, Value::String(_))
+        | (Type::Bytes, Value::Bytes(_))
+        | (Type::Timestamp, Value::Timestamp(_))
+        | (Type::Duration, Value::Duration(_))
+        | (Type::List(_), Value::List(_))
+        | (Type::Map(_), Value::Map(_))
+        | (Type::Optional(_), Value::Optional(_))
+        | (Type::Type(_), Value::Type(_)) => true,
         (Type::Abstract(name), Value::Opaque(opaque)) => **name == *opaque.type_name(),
-        (Type::Abstract(_), _) | (_, Value::Opaque(_)) => false,
-        (of, value) => std::mem::discriminant(of) == std::mem::discriminant(&value.type_of()),
+        _ => false,
     }
 }
 

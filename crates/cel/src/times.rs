@@ -132,8 +132,11 @@ impl fmt::Display for Moment {
 
 /// Seconds ahead of Greenwich, from `+02:30`; without a sign it is ahead too.
 fn offset(text: &str) -> Option<i32> {
-    let (hours, minutes) = text.trim_start_matches(['+', '-']).split_once(':')?;
-    let digits = |text: &str| text.parse::<i32>().ok().filter(|_| text.len() == 2);
+    let (hours, minutes) = text.strip_prefix(['+', '-']).unwrap_or(text).split_once(':')?;
+    let digits = |text: &str| match text.as_bytes() {
+        [b'0'..=b'9', b'0'..=b'9'] => text.parse::<i32>().ok(),
+        _ => None,
+    };
     let seconds = digits(hours)? * 3600 + digits(minutes)? * 60;
     Some(if text.starts_with('-') { -seconds } else { seconds })
 }

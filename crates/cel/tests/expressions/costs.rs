@@ -64,6 +64,13 @@ fn an_evaluation_that_goes_on_for_too_long_is_ended_and_cannot_be_absorbed() {
 }
 
 #[test]
+fn what_would_cost_too_much_is_not_begun() {
+    let program = compile("cel.bind(l, lists.range(900000), sets.contains(l, l.reverse()))").unwrap();
+    let error = program.evaluate(&Variables::new(), &mut Budget::new(u64::MAX).per_call(3_000_000)).unwrap_err();
+    assert_eq!(error, Error::CallCostExceeded);
+}
+
+#[test]
 fn a_budget_is_shared_by_evaluations() {
     let program = compile("lists.range(100).all(x, x >= 0)").unwrap();
     let mut budget = Budget::new(1000);
@@ -74,8 +81,12 @@ fn a_budget_is_shared_by_evaluations() {
 }
 
 #[test]
-fn text_cannot_grow_without_bound() {
+fn neither_text_nor_lists_grow_without_bound() {
     let source = "cel.bind(s, '%s'.format([lists.range(9000)]), s.replace('', s))";
     let error = compile(source).unwrap().evaluate(&Variables::new(), &mut Budget::default()).unwrap_err();
     assert_eq!(error.to_string(), "text is longer than 16777216 bytes");
+    let doubled = ".map(x, x + x)".repeat(40);
+    let source = format!("[lists.range(1000)]{doubled}.size() == 1");
+    let error = compile(&source).unwrap().evaluate(&Variables::new(), &mut Budget::default()).unwrap_err();
+    assert_eq!(error, Error::CallCostExceeded);
 }
