@@ -52,6 +52,18 @@ impl Cursor {
         Err(self.unexpected("mismatched", &format!("'{symbol}'")))
     }
 
+    /// Whether there is one token before the end.
+    pub(crate) fn is_last(&self) -> bool {
+        self.next + 2 == self.lexemes.len()
+    }
+
+    pub(crate) fn no_alternative(&self, before: &str) -> Issue {
+        let Lexeme { token, position, text } = &self.lexemes[self.next];
+        let text = if *token == Token::End { "" } else { text };
+        let message = format!("Syntax error: no viable alternative at input '{before}{text}'");
+        Issue { position: *position, message }
+    }
+
     pub(crate) fn unexpected(&self, how: &str, expected: &str) -> Issue {
         let text = &self.lexemes[self.next].text;
         let message = format!("Syntax error: {how} input '{text}' expecting {expected}");

@@ -106,9 +106,10 @@ impl<'s> Lexer<'s> {
         None
     }
 
+    /// A literal that cannot be one. Something stands in its place, so that nothing else seems to be wrong.
     fn issue(&mut self, position: Position, message: &str) -> Option<Token> {
         self.issues.push(Issue { position, message: message.to_owned() });
-        None
+        Some(Token::Literal(Literal::Null))
     }
 
     fn word(&mut self) -> Token {

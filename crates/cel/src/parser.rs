@@ -47,22 +47,12 @@ pub(crate) fn parse(source: &str) -> Result<Ast, Issues> {
         return fail(vec![Issue { position: Position::default(), message }]);
     }
     let (lexemes, issues) = lexer::tokens(source);
-    if !issues.is_empty() {
-        return fail(issues);
-    }
     let mut parser =
         Parser { tokens: Cursor::new(lexemes), positions: Vec::new(), heights: Vec::new(), depth: 0, issues };
-    let root = parser.expression().and_then(|root| match parser.tokens.peek() {
-        Token::End => Ok(root),
-        _ => Err(parser.tokens.unexpected("extraneous", "<EOF>")),
-    });
-    match root {
+    match parser.everything() {
         Ok(root) if parser.issues.is_empty() => Ok(Ast { root, positions: parser.positions }),
         Ok(_) => fail(parser.issues),
-        Err(issue) => {
-            parser.issues.push(issue);
-            fail(parser.issues)
-        }
+        Err(issue) => fail(parser.issues.into_iter().chain([issue]).collect()),
     }
 }
 
@@ -96,6 +86,16 @@ impl Parser {
 
     fn call(&mut self, position: Position, function: &str, args: Vec<Expr>) -> Parsed<Expr> {
         self.node(position, Kind::Call { target: None, function: function.into(), args })
+    }
+
+    /// An expression with nothing behind it.
+    fn everything(&mut self) -> Parsed<Expr> {
+        let root = self.expression()?;
+        match self.tokens.peek() {
+            Token::End => Ok(root),
+            _ if self.tokens.is_last() => Err(self.tokens.unexpected("extraneous", "<EOF>")),
+            _ => Err(self.tokens.unexpected("mismatched", "<EOF>")),
+        }
     }
 
     fn expression(&mut self) -> Parsed<Expr> {
@@ -224,7 +224,7 @@ impl Parser {
         let (name, escaped) = match self.tokens.peek().clone() {
             Token::Ident(name) => (name, false),
             Token::Escaped(name) => (name, true),
-            _ => return Err(self.tokens.unexpected("mismatched", "IDENTIFIER")),
+            _ => return Err(self.tokens.no_alternative(".")),
         };
         self.tokens.advance();
         let name: Arc<str> = name.into();
@@ -387,13 +387,24 @@ mod tests {
             ("(1", "1:3: Syntax error: mismatched input '<EOF>' expecting ')'"),
             ("1 2", "1:3: Syntax error: extraneous input '2' expecting <EOF>"),
             ("a.1", "1:2: Syntax error: extraneous input '.1' expecting <EOF>"),
-            ("a.'b'", "1:3: Syntax error: mismatched input ''b'' expecting IDENTIFIER"),
+            ("a.'b'", "1:3: Syntax error: no viable alternative at input '.'b''"),
+            ("a.", "1:3: Syntax error: no viable alternative at input '.'"),
+            ("a b c", "1:3: Syntax error: mismatched input 'b' expecting <EOF>"),
+            ("1 + $", "1:5: Syntax error: token recognition error at: '$'"),
             ("namespace == 'a'", "1:1: reserved identifier: namespace"),
             ("9223372036854775808", "1:1: invalid int literal"),
         ] {
             let issues = parse(source).expect_err(source).to_string();
             assert!(issues.starts_with(&format!("ERROR: <input>:{message}")), "{issues}");
         }
+    }
+
+    #[test]
+    fn one_mistake_does_not_hide_the_others() {
+        let issues = parse("1 + $").expect_err("there are two mistakes");
+        assert_eq!(issues.iter().map(|issue| issue.position.column).collect::<Vec<_>>(), [4, 5]);
+        assert!(parse("1 $ + 2").is_err());
+        assert_eq!(parse("[9223372036854775809]").expect_err("the number is too large").iter().count(), 1);
     }
 
     #[test]
