@@ -70,8 +70,9 @@ fn read<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Functions {
     for Row(name, signature, cost, run) in rows {
         let signature = Signature::parse(signature).unwrap_or_else(|| panic!("{name}: {signature} is no signature"));
         debug_assert!(signature.args.len() <= MAX_ARGUMENTS, "{name} takes more arguments than any function may");
-        let overload = Arc::new(Overload { signature, cost: *cost, run: *run });
-        functions.entry((*name).into()).or_default().push(overload);
+        let overloads =
+            signature.instances().into_iter().map(|signature| Overload { signature, cost: *cost, run: *run });
+        functions.entry((*name).into()).or_default().extend(overloads.map(Arc::new));
     }
     functions
 }

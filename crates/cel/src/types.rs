@@ -48,6 +48,17 @@ impl Type {
         matches!(self, Type::Dyn | Type::Error)
     }
 
+    fn mentions(&self, param: usize) -> bool {
+        *self == Type::Param(param) || self.parts().into_iter().any(|part| part.mentions(param))
+    }
+
+    fn replaced(&self, param: usize, with: &Type) -> Type {
+        match self {
+            Type::Param(other) if *other == param => with.clone(),
+            other => other.map_parts(|part| part.replaced(param, with)),
+        }
+    }
+
     /// What the type is made of.
     pub(crate) fn parts(&self) -> Vec<&Type> {
         match self {
@@ -147,7 +158,35 @@ pub(crate) struct Signature {
     pub(crate) result: Type,
 }
 
+/// Letters that stand for one of some types; wherever the letter stands, it is the same one.
+const CLASSES: [(&str, usize, &[Type]); 3] = [
+    ("N", 2, &[Type::Int, Type::Uint, Type::Double]),
+    ("M", 3, &[Type::Int, Type::Uint, Type::Double]),
+    // Whose values can be ordered.
+    (
+        "O",
+        4,
+        &[Type::Int, Type::Uint, Type::Double, Type::Bool, Type::Duration, Type::Timestamp, Type::String, Type::Bytes],
+    ),
+];
+
 impl Signature {
+    /// All it stands for: `(N, N) -> N` is one for each type of numbers.
+    pub(crate) fn instances(self) -> Vec<Signature> {
+        CLASSES.iter().fold(vec![self], |signatures, (_, param, members)| {
+            let replaced = |signature: &Signature, member: &Type| Signature {
+                args: signature.args.iter().map(|arg| arg.replaced(*param, member)).collect(),
+                result: signature.result.replaced(*param, member),
+                ..*signature
+            };
+            let each = |signature: Signature| match signature.args.iter().any(|arg| arg.mentions(*param)) {
+                true => members.iter().map(|member| replaced(&signature, member)).collect(),
+                false => vec![signature],
+            };
+            signatures.into_iter().flat_map(each).collect()
+        })
+    }
+
     /// From `string.(int) -> string`. None if it is none.
     pub(crate) fn parse(text: &str) -> Option<Signature> {
         let mut rest = text;
@@ -201,6 +240,7 @@ fn parse_type(rest: &mut &str) -> Option<Type> {
         "map" => Some(Type::map(parts.next()?, parts.next()?)),
         "type" => Some(Type::Type(parts.next().map(Arc::new))),
         "A" | "B" => Some(Type::Param(usize::from(name == "B"))),
+        "N" | "M" | "O" => CLASSES.iter().find(|(letter, ..)| *letter == name).map(|(_, param, _)| Type::Param(*param)),
         _ => match NAMED.iter().find(|(known, _)| *known == name) {
             Some((_, named)) => Some(named.clone()),
             None => (!name.is_empty()).then(|| Type::Abstract(name.into())),
@@ -222,6 +262,9 @@ mod tests {
         let signature = Signature::parse("net.IP.() -> kubernetes.Quantity").unwrap();
         assert_eq!(signature.args[0], Type::Abstract("net.IP".into()));
         assert_eq!(Signature::parse("() -> int").unwrap().args, []);
+        let instances = Signature::parse("list(O).() -> O").unwrap().instances();
+        assert_eq!((instances.len(), instances[6].result.clone()), (8, Type::String));
+        assert_eq!(Signature::parse("(N, M) -> bool").unwrap().instances().len(), 9);
         for bad in ["int", "(int)", "(int) -> ", "list.( -> int"] {
             assert_eq!(Signature::parse(bad), None, "{bad}");
         }

@@ -10,82 +10,12 @@ use std::cmp::Ordering;
 /// A longer list would cost more than any evaluation may.
 const MAX_RANGE: i64 = 1_000_000;
 
-/// A row for each type whose values can be ordered.
-macro_rules! ordered {
-    ($name:literal, $cost:expr, $run:expr, $($signature:literal),*) => {
-        [$(row($name, $signature, $cost, $run)),*]
-    };
-}
-
-const SORTED: [Row; 8] = ordered!(
-    "isSorted",
-    Cost::Elements,
-    is_sorted,
-    "list(int).() -> bool",
-    "list(uint).() -> bool",
-    "list(double).() -> bool",
-    "list(bool).() -> bool",
-    "list(duration).() -> bool",
-    "list(timestamp).() -> bool",
-    "list(string).() -> bool",
-    "list(bytes).() -> bool"
-);
-
-/// A row for each type, which gives a value of it.
-macro_rules! chosen {
-    ($name:literal, $run:expr) => {
-        ordered!(
-            $name,
-            Cost::Elements,
-            $run,
-            "list(int).() -> int",
-            "list(uint).() -> uint",
-            "list(double).() -> double",
-            "list(bool).() -> bool",
-            "list(duration).() -> duration",
-            "list(timestamp).() -> timestamp",
-            "list(string).() -> string",
-            "list(bytes).() -> bytes"
-        )
-    };
-}
-
-const EXTREMES: [[Row; 8]; 2] = [
-    chosen!("min", |args| extreme(args, "min", Ordering::Less)),
-    chosen!("max", |args| extreme(args, "max", Ordering::Greater)),
-];
-
-const SORTS: [Row; 8] = ordered!(
-    "sort",
-    Cost::Sort(0),
-    sort,
-    "list(int).() -> list(int)",
-    "list(uint).() -> list(uint)",
-    "list(double).() -> list(double)",
-    "list(bool).() -> list(bool)",
-    "list(duration).() -> list(duration)",
-    "list(timestamp).() -> list(timestamp)",
-    "list(string).() -> list(string)",
-    "list(bytes).() -> list(bytes)"
-);
-
-const SORTS_BY: [Row; 8] = ordered!(
-    "@sortByAssociatedKeys",
-    Cost::Sort(1),
-    sort_by,
-    "list(A).(list(int)) -> list(A)",
-    "list(A).(list(uint)) -> list(A)",
-    "list(A).(list(double)) -> list(A)",
-    "list(A).(list(bool)) -> list(A)",
-    "list(A).(list(duration)) -> list(A)",
-    "list(A).(list(timestamp)) -> list(A)",
-    "list(A).(list(string)) -> list(A)",
-    "list(A).(list(bytes)) -> list(A)"
-);
-
-pub(crate) const TABLES: [&[Row]; 5] = [&SORTED, EXTREMES.as_flattened(), &SORTS, &SORTS_BY, TABLE];
-
-const TABLE: &[Row] = &[
+pub(crate) const TABLE: &[Row] = &[
+    row("isSorted", "list(O).() -> bool", Cost::Elements, is_sorted),
+    row("min", "list(O).() -> O", Cost::Elements, |args| extreme(args, "min", Ordering::Less)),
+    row("max", "list(O).() -> O", Cost::Elements, |args| extreme(args, "max", Ordering::Greater)),
+    row("sort", "list(O).() -> list(O)", Cost::Sort(0), sort),
+    row("@sortByAssociatedKeys", "list(A).(list(O)) -> list(A)", Cost::Sort(1), sort_by),
     row("sum", "list(int).() -> int", Cost::Elements, |args| sum(args, Value::Int(0))),
     row("sum", "list(uint).() -> uint", Cost::Elements, |args| sum(args, Value::Uint(0))),
     row("sum", "list(double).() -> double", Cost::Elements, |args| sum(args, Value::Double(0.0))),

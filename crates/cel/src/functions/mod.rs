@@ -22,7 +22,7 @@ use crate::environment::Row;
 use crate::value::Error;
 
 /// What every environment has.
-pub(crate) const TABLES: [&[Row]; 22] = [
+pub(crate) const TABLES: [&[Row]; 18] = [
     logic::TABLE,
     operators::TABLE,
     operators::COMPARISONS,
@@ -32,11 +32,7 @@ pub(crate) const TABLES: [&[Row]; 22] = [
     regex::TABLE,
     times::TABLE,
     times::SPANS,
-    lists::TABLES[0],
-    lists::TABLES[1],
-    lists::TABLES[2],
-    lists::TABLES[3],
-    lists::TABLES[4],
+    lists::TABLE,
     lists::SETS,
     optionals::TABLE,
     network::TABLE,

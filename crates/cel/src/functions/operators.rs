@@ -105,26 +105,18 @@ fn size<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, Error> {
 
 pub(crate) const TABLE: &[Row] = &[
     row(operator::ADD, "(bytes, bytes) -> bytes", Cost::AddText, add),
-    row(operator::ADD, "(double, double) -> double", ONE, add),
+    row(operator::ADD, "(N, N) -> N", ONE, add),
     row(operator::ADD, "(duration, duration) -> duration", ONE, add),
     row(operator::ADD, "(duration, timestamp) -> timestamp", ONE, add),
     row(operator::ADD, "(timestamp, duration) -> timestamp", ONE, add),
-    row(operator::ADD, "(int, int) -> int", ONE, add),
     row(operator::ADD, "(list(A), list(A)) -> list(A)", Cost::AddList, add),
     row(operator::ADD, "(string, string) -> string", Cost::AddText, add),
-    row(operator::ADD, "(uint, uint) -> uint", ONE, add),
-    row("_-_", "(double, double) -> double", ONE, subtract),
+    row("_-_", "(N, N) -> N", ONE, subtract),
     row("_-_", "(duration, duration) -> duration", ONE, subtract),
-    row("_-_", "(int, int) -> int", ONE, subtract),
     row("_-_", "(timestamp, duration) -> timestamp", ONE, subtract),
     row("_-_", "(timestamp, timestamp) -> duration", ONE, subtract),
-    row("_-_", "(uint, uint) -> uint", ONE, subtract),
-    row("_*_", "(double, double) -> double", ONE, multiply),
-    row("_*_", "(int, int) -> int", ONE, multiply),
-    row("_*_", "(uint, uint) -> uint", ONE, multiply),
-    row("_/_", "(double, double) -> double", ONE, divide),
-    row("_/_", "(int, int) -> int", ONE, divide),
-    row("_/_", "(uint, uint) -> uint", ONE, divide),
+    row("_*_", "(N, N) -> N", ONE, multiply),
+    row("_/_", "(N, N) -> N", ONE, divide),
     row("_%_", "(int, int) -> int", ONE, modulo),
     row("_%_", "(uint, uint) -> uint", ONE, modulo),
     row(operator::NEGATE, "(double) -> double", ONE, negate),
@@ -148,16 +140,8 @@ macro_rules! comparison {
             compare(one, other).unwrap_or_else(|| Err(unsuitable())).map(|order| Value::Bool(holds(order)))
         }
         [
+            row($name, "(N, M) -> bool", ONE, holds),
             row($name, "(bool, bool) -> bool", ONE, holds),
-            row($name, "(int, int) -> bool", ONE, holds),
-            row($name, "(int, double) -> bool", ONE, holds),
-            row($name, "(int, uint) -> bool", ONE, holds),
-            row($name, "(uint, uint) -> bool", ONE, holds),
-            row($name, "(uint, double) -> bool", ONE, holds),
-            row($name, "(uint, int) -> bool", ONE, holds),
-            row($name, "(double, double) -> bool", ONE, holds),
-            row($name, "(double, int) -> bool", ONE, holds),
-            row($name, "(double, uint) -> bool", ONE, holds),
             row($name, "(string, string) -> bool", Cost::Compare, holds),
             row($name, "(bytes, bytes) -> bool", Cost::Compare, holds),
             row($name, "(timestamp, timestamp) -> bool", ONE, holds),
@@ -166,7 +150,7 @@ macro_rules! comparison {
     }};
 }
 
-const ORDERS: [[Row; 14]; 4] = [
+const ORDERS: [[Row; 6]; 4] = [
     comparison!("_<_", Ordering::is_lt),
     comparison!("_<=_", Ordering::is_le),
     comparison!("_>_", Ordering::is_gt),
