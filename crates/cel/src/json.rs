@@ -131,6 +131,11 @@ impl<'a> Value<'a> {
         read_anything(json)
     }
 
+    /// A part of an object, as it was declared; an error if it is not so.
+    pub fn read(json: &'a Json, declared: &'a Declaration) -> Result<Value<'a>, Error> {
+        read(json, declared)
+    }
+
     /// As JSON again; an error for what JSON cannot say.
     pub fn to_json(&self) -> Result<Json, Error> {
         Ok(match self {

@@ -1,11 +1,14 @@
 //! Expressions about objects, as they were declared.
 
 use crate::shown;
-use cel::{Budget, Cost, Declaration, Environment, Error, Fields, Key, Map, Opaque, Text, Type, Value, Variables};
+use cel::{
+    Budget, Cost, Declaration, Environment, Error, Fields, Key, Map, Opaque, Program, Text, Type, Value, Variables,
+};
 use object::{Quantity, View, json};
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 fn schema() -> object::Value {
@@ -237,6 +240,74 @@ fn selectors_of_devices_look_at_attributes_and_capacities() {
     for ((source, expected), program) in rows.iter().zip(&programs) {
         let value = program.evaluate(&Variables::new().value("device", device.clone()), &mut Budget::default());
         assert_eq!(shown(value), *expected, "{source}");
+    }
+}
+
+/// The variables of an admission policy: worked out when they are first looked at, each from those before it.
+#[test]
+fn variables_can_be_expressions_themselves() {
+    #[derive(Debug)]
+    struct Policy<'a> {
+        object: &'a object::Value,
+        programs: &'a [(&'static str, Program)],
+        known: RefCell<BTreeMap<&'static str, Result<Value<'a>, Error>>>,
+        itself: Weak<Policy<'a>>,
+    }
+    impl<'a> Policy<'a> {
+        fn evaluate(&self, program: &'a Program) -> Result<Value<'a>, Error> {
+            let itself: Rc<dyn Fields<'a> + 'a> = self.itself.upgrade().expect("it is there while it is asked");
+            let variables =
+                Variables::new().json("object", self.object).value("variables", Value::Map(Map::Lazy(itself)));
+            program.evaluate(&variables, &mut Budget::default())
+        }
+    }
+    impl<'a> Fields<'a> for Policy<'a> {
+        fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
+            if let Some(value) = self.known.borrow().get(name) {
+                return Some(value.clone());
+            }
+            let (name, program) = self.programs.iter().find(|(known, _)| *known == name)?;
+            let value = self.evaluate(program);
+            self.known.borrow_mut().insert(name, value.clone());
+            Some(value)
+        }
+    }
+    let fields = ["replicas", "many", "broken"].map(|name| (name.to_owned(), Declaration::plain(Type::Dyn)));
+    let environment = Environment::new()
+        .typed("object", Type::Dyn)
+        .variable("variables", Declaration::object("kubernetes.variables", fields));
+    let compile = |source: &str| environment.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+    let programs = [
+        ("replicas", compile("object.spec.replicas")),
+        ("many", compile("variables.replicas > 2")),
+        ("broken", compile("1 / (object.spec.replicas - 3)")),
+    ];
+    let rule = compile("variables.many && variables.replicas == 3 || variables.broken == 1");
+    let failing = compile("variables.broken == 1");
+    let object = json!({ "spec": { "replicas": 3 } });
+    let policy = Rc::new_cyclic(|itself| Policy {
+        object: &object,
+        programs: &programs,
+        known: RefCell::default(),
+        itself: itself.clone(),
+    });
+    assert_eq!(shown(policy.evaluate(&rule)), "true");
+    assert_eq!(policy.known.borrow().keys().copied().collect::<Vec<_>>(), ["many", "replicas"]);
+    assert_eq!(shown(policy.evaluate(&failing)), "error: division by zero");
+}
+
+#[test]
+fn the_object_before_may_be_one_that_was_not_there() {
+    let declared = Arc::new(Declaration::from_schema(&schema(), true).unwrap());
+    let environment =
+        Environment::new().variable("self", declared.clone()).typed("oldSelf", Type::optional(declared.of_type()));
+    let program = environment.compile("oldSelf.optMap(o, o.replicas).orValue(0) < self.replicas").unwrap();
+    let (old, new) = (json!({ "replicas": 1 }), json!({ "replicas": 2 }));
+    for (before, expected) in [(None, "true"), (Some(&old), "true"), (Some(&new), "false")] {
+        let before = before.map(|before| Value::read(before, &declared).unwrap());
+        let before = before.map_or(Value::Optional(None), Value::some);
+        let variables = Variables::new().json("self", &new).value("oldSelf", before);
+        assert_eq!(shown(program.evaluate(&variables, &mut Budget::default())), expected);
     }
 }
 
