@@ -55,6 +55,15 @@ pub(crate) fn check(environment: &Environment, ast: &Ast, source: &str) -> Resul
     if issues.is_empty() { Ok(nodes) } else { Err(Issues::new(source, issues)) }
 }
 
+/// What is called.
+#[derive(Clone, Copy)]
+struct Callee<'n> {
+    name: &'n str,
+    /// On something.
+    member: bool,
+    namespaced: bool,
+}
+
 struct Checker<'c> {
     environment: &'c Environment,
     ast: &'c Ast,
@@ -179,45 +188,28 @@ impl Checker<'_> {
             return self.select_field(expr.id, operand, field, true);
         }
         let mut types: Vec<Type> = args.iter().map(|arg| self.check(arg)).collect();
-        let environment = self.environment;
+        if [operator::AND, operator::OR].contains(&function) {
+            return self.all_bool(args, &types);
+        }
         let Some(target) = target else {
-            return match environment.overloads(function) {
-                Some(overloads) => self.resolve(expr, function, overloads, false, false, &types, args),
-                None => self.undeclared(expr.id, function),
-            };
+            return self.resolve(expr.id, Callee { name: function, member: false, namespaced: false }, &types);
         };
-        if let Some(prefix) = target.qualified_name()
-            && let Some(overloads) = environment.overloads(&format!("{prefix}.{function}"))
-        {
-            return self.resolve(expr, &format!("{prefix}.{function}"), overloads, false, true, &types, args);
+        let qualified = target.qualified_name().map(|prefix| format!("{prefix}.{function}"));
+        if let Some(name) = qualified.filter(|name| self.environment.overloads(name).is_some()) {
+            return self.resolve(expr.id, Callee { name: &name, member: false, namespaced: true }, &types);
         }
         types.insert(0, self.check(target));
-        match environment.overloads(function) {
-            Some(overloads) => self.resolve(expr, function, overloads, true, false, &types, args),
-            None => self.undeclared(expr.id, function),
-        }
+        self.resolve(expr.id, Callee { name: function, member: true, namespaced: false }, &types)
     }
 
     /// The overloads that fit, and what they give.
-    #[allow(clippy::too_many_arguments, reason = "they are what a call is")]
-    fn resolve<'o>(
-        &mut self,
-        expr: &Expr,
-        function: &str,
-        candidates: impl Iterator<Item = &'o Arc<Overload>>,
-        member: bool,
-        namespaced: bool,
-        types: &[Type],
-        args: &[Expr],
-    ) -> Type {
+    fn resolve(&mut self, at: Id, callee: Callee<'_>, types: &[Type]) -> Type {
+        let Callee { name, member, namespaced } = callee;
+        let environment = self.environment;
+        let Some(candidates) = environment.overloads(name) else { return self.undeclared(at, name) };
         let mut overloads = Vec::new();
         let mut result: Option<Type> = None;
         for overload in candidates.filter(|overload| overload.signature.member == member) {
-            if [operator::AND, operator::OR].contains(&function) {
-                overloads.push(overload.clone());
-                result = self.all_bool(args, types);
-                break;
-            }
             let signature = &overload.signature;
             let fresh: Vec<Type> = (0..signature.params()).map(|_| self.bindings.fresh()).collect();
             let wanted: Vec<Type> = signature.args.iter().map(|arg| instantiate(arg, &fresh)).collect();
@@ -232,29 +224,27 @@ impl Checker<'_> {
                 Some(_) => Some(Type::Dyn),
             };
         }
-        self.nodes[expr.id].reference = Reference::Overloads { overloads, namespaced };
-        let Some(result) = result else {
-            let types = types.iter().map(|of| self.bindings.resolve(of, true).to_string());
-            let mut types: Vec<String> = types.collect();
-            if ![operator::AND, operator::OR].contains(&function) {
-                let target = if member { format!("{}.", types.remove(0)) } else { String::new() };
-                let applied = format!("{target}({})", types.join(", "));
-                self.issue(expr.id, format!("found no matching overload for '{function}' applied to '{applied}'"));
-            }
-            return Type::Error;
-        };
-        result
+        self.nodes[at].reference = Reference::Overloads { overloads, namespaced };
+        result.unwrap_or_else(|| self.no_overload(at, name, member, types))
     }
 
-    fn all_bool(&mut self, args: &[Expr], types: &[Type]) -> Option<Type> {
-        let mut good = true;
+    fn no_overload(&mut self, at: Id, name: &str, member: bool, types: &[Type]) -> Type {
+        let mut types: Vec<String> = types.iter().map(|of| self.bindings.resolve(of, true).to_string()).collect();
+        let target = if member { format!("{}.", types.remove(0)) } else { String::new() };
+        let applied = format!("{target}({})", types.join(", "));
+        self.issue(at, format!("found no matching overload for '{name}' applied to '{applied}'"));
+        Type::Error
+    }
+
+    fn all_bool(&mut self, args: &[Expr], types: &[Type]) -> Type {
+        let mut result = Type::Bool;
         for (arg, of) in args.iter().zip(types) {
             if !self.bindings.assignable(of, &Type::Bool) {
                 self.mismatch(arg.id, &Type::Bool, of);
-                good = false;
+                result = Type::Error;
             }
         }
-        good.then_some(Type::Bool)
+        result
     }
 
     /// The type of what is in an optional.

@@ -164,6 +164,10 @@ impl<'p> Estimator<'p> {
         function: &str,
         args: &'p [Expr],
     ) -> (Range, Facts<'p>) {
+        if let (operator::AND | operator::OR, [left, right]) = (function, args) {
+            let (left, right) = (self.estimate(left).0, self.estimate(right).0);
+            return (Range { min: left.min, max: left.plus(right).max }, Facts::default());
+        }
         let Reference::Overloads { overloads, namespaced } = &self.program.nodes[expr.id].reference else {
             // What is selected from something that may not be there.
             let (cost, _) = self.all(args.iter(), Range::ZERO);
@@ -184,7 +188,6 @@ impl<'p> Estimator<'p> {
         for overload in overloads {
             let (own, size) = own_cost(overload, &operands);
             let with_arguments = match (function, &costs[..]) {
-                (operator::AND | operator::OR, [left, right]) => Range { min: left.min, max: left.plus(*right).max },
                 (operator::CONDITIONAL, [condition, positive, negative]) => condition.plus(positive.union(*negative)),
                 _ => own.plus(all),
             };

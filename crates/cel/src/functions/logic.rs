@@ -18,8 +18,6 @@ const ONE: Cost = Cost::Fixed(1);
 
 pub(crate) const TABLE: &[Row] = &[
     special(operator::CONDITIONAL, "(bool, A, A) -> A", Cost::Conditional),
-    special(operator::AND, "(bool, bool) -> bool", Cost::Fixed(0)),
-    special(operator::OR, "(bool, bool) -> bool", Cost::Fixed(0)),
     special(operator::NOT_STRICTLY_FALSE, "(bool) -> bool", ONE),
     special(operator::INDEX, "(list(A), int) -> A", ONE),
     special(operator::INDEX, "(map(A, B), A) -> B", ONE),
