@@ -11,6 +11,7 @@ pub(crate) const ACCUMULATOR: &str = "@result";
 const RESERVED_ACCUMULATOR: &str = "__result__";
 /// Adds an entry to a map, or the entries of another.
 pub(crate) const MAP_INSERT: &str = "cel.@mapInsert";
+const MAX_COPIED: usize = 100_000;
 const UNUSED: &str = "#unused";
 const SORTED: &str = "@__sortBy_input__";
 
@@ -113,7 +114,7 @@ const ONE_HOLDS: Quantifier = Quantifier {
 /// The tree with all macros expanded, and what is wrong with them.
 pub(crate) fn expand(ast: Ast, bindings: bool) -> (Ast, Vec<Issue>) {
     let Ast { root, positions } = ast;
-    let mut expander = Expander { positions, position: Position::default(), bindings, issues: Vec::new() };
+    let mut expander = Expander { positions, position: Position::default(), bindings, issues: Vec::new(), copied: 0 };
     let root = expander.expr(root);
     (Ast { root, positions: expander.positions }, expander.issues)
 }
@@ -125,6 +126,8 @@ struct Expander {
     /// Whether `cel.bind` is known.
     bindings: bool,
     issues: Vec<Issue>,
+    /// How many nodes there are more than once.
+    copied: usize,
 }
 
 impl Expander {
@@ -200,6 +203,18 @@ impl Expander {
 
     fn issue(&self, at: &Expr, message: impl Into<String>) -> Issue {
         Issue { position: self.positions[at.id], message: message.into() }
+    }
+
+    /// The same once more. Copies of copies add up quickly, so there is a bound.
+    fn copy(&mut self, expr: &Expr) -> Result<Expr, Issue> {
+        fn nodes(expr: &Expr) -> usize {
+            1 + expr.parts().into_iter().map(nodes).sum::<usize>()
+        }
+        self.copied += nodes(expr);
+        if self.copied > MAX_COPIED {
+            return Err(self.issue(expr, "expression is too large with its macros expanded"));
+        }
+        Ok(expr.clone())
     }
 
     /// The step if the predicate holds, and what there was if not.
@@ -318,7 +333,8 @@ impl Expander {
             function: function.into(),
             args: Vec::new(),
         };
-        let there = self.node(on(target.clone(), "hasValue"));
+        let copy = self.copy(&target)?;
+        let there = self.node(on(copy, "hasValue"));
         let value = self.node(on(target, "value"));
         let mut result = self.binding(name, value, result);
         if function == "optMap" {

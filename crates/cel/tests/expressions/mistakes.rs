@@ -1,6 +1,6 @@
 //! What is said about expressions that do not compile.
 
-use crate::compile;
+use crate::{compile, shown};
 use cel::{Budget, Environment, Type, Variables};
 use object::json;
 use proptest::prelude::*;
@@ -108,6 +108,173 @@ proptest! {
             prop_assert!(value.is_ok() || value.is_err());
             prop_assert!(program.estimate().min <= program.estimate().max);
         }
+    }
+}
+
+/// Expressions about anything at all: types are found out at run time only, so everything meets everything.
+fn anything() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(LEAVES).prop_map(|leaf| format!("dyn({leaf})"));
+    leaf.prop_recursive(5, 40, 3, |inner| {
+        let pair = (inner.clone(), inner.clone());
+        let operators = &["+", "-", "*", "/", "%", "==", "!=", "<", ">=", "in", "&&", "||"];
+        prop_oneof![
+            (pair.clone(), prop::sample::select(operators)).prop_map(|((a, b), op)| format!("dyn({a} {op} {b})")),
+            (inner.clone(), prop::sample::select(FUNCTIONS))
+                .prop_map(|(a, call)| format!("dyn({})", call.replace('_', &a))),
+            (pair.clone(), prop::sample::select(MEMBERS))
+                .prop_map(|((a, b), call)| format!("dyn({a}{})", call.replace('_', &b))),
+            pair.prop_map(|(a, b)| format!("dyn([{a}, {b}])")),
+            (inner.clone(), inner.clone(), inner).prop_map(|(a, b, c)| format!("dyn({a} ? {b} : {{{b}: {c}}})")),
+        ]
+    })
+}
+
+const LEAVES: &[&str] = &[
+    "1",
+    "-9223372036854775808",
+    "0u",
+    "18446744073709551615u",
+    "1.5",
+    "0.0 / 0.0",
+    "1e300",
+    "'a,b'",
+    "''",
+    "b'\\xff'",
+    "true",
+    "null",
+    "[]",
+    "{}",
+    "duration('2562047h')",
+    "timestamp('9999-12-31T23:59:59Z')",
+    "optional.none()",
+    "d",
+    "d.a",
+    "type(1)",
+    "ip('::1')",
+    "quantity('1Ei')",
+    "'%s%d%e%x'",
+    "'(a|b)+'",
+    "9223372036854775807",
+    "optional.of([1])",
+];
+
+/// With the place for an argument.
+const FUNCTIONS: &[&str] = &[
+    "!_",
+    "-_",
+    "size(_)",
+    "int(_)",
+    "uint(_)",
+    "double(_)",
+    "string(_)",
+    "bytes(_)",
+    "bool(_)",
+    "duration(_)",
+    "timestamp(_)",
+    "type(_)",
+    "lists.range(_)",
+    "quantity(_)",
+    "semver(_, true)",
+    "url(_)",
+    "ip(_)",
+    "cidr(_)",
+    "strings.quote(_)",
+    "optional.of(_)",
+    "optional.ofNonZeroValue(_)",
+    "has(_.a)",
+    "format.named(_)",
+    "isURL(_)",
+    "cel.bind(x, _, [x, x])",
+];
+
+const MEMBERS: &[&str] = &[
+    "[_]",
+    ".a",
+    ".?a",
+    "[?_]",
+    ".orValue(_)",
+    ".or(_)",
+    ".map(x, x)",
+    ".filter(x, x == _)",
+    ".all(x, x < _)",
+    ".exists(i, x, x == _)",
+    ".transformMap(k, v, _)",
+    ".optMap(x, _)",
+    ".sortBy(x, _)",
+    ".sort()",
+    ".sum()",
+    ".max()",
+    ".distinct()",
+    ".flatten(_)",
+    ".reverse()",
+    ".slice(0, _)",
+    ".indexOf(_)",
+    ".lastIndexOf(_, 1)",
+    ".charAt(_)",
+    ".substring(1, _)",
+    ".split(_, 2)",
+    ".join(_)",
+    ".replace(_, 'xx')",
+    ".format([_, _])",
+    ".matches(_)",
+    ".findAll(_)",
+    ".getHours(_)",
+    ".getDayOfYear()",
+    ".containsIP(_)",
+    ".add(_)",
+    ".compareTo(_)",
+    ".value()",
+    ".validate(_)",
+    ".startsWith(_)",
+    ".first()",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn values_of_all_kinds_meet_without_harm(source in anything()) {
+        let environment = Environment::new().typed("d", Type::Dyn).with_bindings();
+        let program = match environment.compile(&source) {
+            Ok(program) => program,
+            Err(issues) => {
+                prop_assert!(issues.to_string().contains("invalid"), "{}", issues);
+                return Ok(());
+            }
+        };
+        let object = json!({ "a": [1, 2.5, "x", null, true, { "b": "2026-01-02T03:04:05Z" }] });
+        let variables = Variables::new().json("d", &object);
+        let evaluate = || shown(program.evaluate(&variables, &mut Budget::default().per_call(100_000)));
+        prop_assert_eq!(evaluate(), evaluate());
+        let estimate = program.estimate();
+        prop_assert!(estimate.min <= estimate.max);
+    }
+}
+
+#[test]
+fn expressions_do_not_grow_without_bound() {
+    let issues = compile(&("optional.of(1)".to_owned() + &".optMap(x, x)".repeat(100))).unwrap_err();
+    assert!(issues.contains("expression is too large with its macros expanded"), "{issues}");
+    assert!(compile(&("optional.of(1)".to_owned() + &".optMap(x, x)".repeat(8))).is_ok());
+}
+
+#[test]
+fn the_deepest_expressions_are_evaluated() {
+    for (open, inner, close, depth) in [
+        ("!(", "true", ")", 240),
+        ("1 + (", "1", ")", 240),
+        ("[", "1", "]", 240),
+        ("true ? (", "1", ") : 0", 80),
+        ("[1].all(x, ", "x == 1", ")", 240),
+        ("[1].map(x, ", "x", ")", 240),
+        ("cel.bind(x, ", "1", ", x)", 240),
+        ("string(", "'a'", ")", 240),
+    ] {
+        let source = open.repeat(depth) + inner + &close.repeat(depth);
+        let program = compile(&source).unwrap_or_else(|issues| panic!("{issues}"));
+        let value = program.evaluate(&Variables::new(), &mut Budget::default());
+        assert!(value.is_ok(), "{source}: {value:?}");
+        assert!(program.estimate().min <= program.estimate().max, "{source}");
     }
 }
 
