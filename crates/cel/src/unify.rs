@@ -2,18 +2,28 @@
 
 use crate::types::Type;
 
-/// What has been found out about type variables so far, by their number.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bindings(Vec<Option<Type>>);
+/// What has been found out about type variables so far.
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    /// By the number of the variable.
+    known: Vec<Option<Type>>,
+    /// What was known before each step of the last attempt, in order to take it back.
+    trail: Vec<(usize, Option<Type>)>,
+}
 
 impl Bindings {
     pub(crate) fn fresh(&mut self) -> Type {
-        self.0.push(None);
-        Type::Param(self.0.len() - 1)
+        self.known.push(None);
+        Type::Param(self.known.len() - 1)
     }
 
     fn get(&self, variable: usize) -> Option<&Type> {
-        self.0.get(variable)?.as_ref()
+        self.known.get(variable)?.as_ref()
+    }
+
+    fn set(&mut self, variable: usize, of: Type) {
+        let before = self.known[variable].replace(of);
+        self.trail.push((variable, before));
     }
 
     /// The type with everything in it that is known; what is not becomes dynamic in the end.
@@ -30,10 +40,12 @@ impl Bindings {
 
     /// Whether all of these go together; if they do not, nothing is learned.
     pub(crate) fn assignable_all<'t>(&mut self, pairs: impl IntoIterator<Item = (&'t Type, &'t Type)>) -> bool {
-        let mut learned = self.clone();
-        let good = pairs.into_iter().all(|(from, to)| learned.unify(from, to));
-        if good {
-            *self = learned;
+        self.trail.clear();
+        let good = pairs.into_iter().all(|(from, to)| self.unify(from, to));
+        if !good {
+            for (variable, before) in self.trail.drain(..).rev() {
+                self.known[variable] = before;
+            }
         }
         good
     }
@@ -79,14 +91,14 @@ impl Bindings {
             }
             let general = if is_more_general(of, &known) { of.clone() } else { known };
             if !self.occurs(variable, &general) {
-                self.0[variable] = Some(general);
+                self.set(variable, general);
             }
             return (true, true);
         }
         if self.occurs(variable, of) {
             return (false, false);
         }
-        self.0[variable] = Some(of.clone());
+        self.set(variable, of.clone());
         (true, false)
     }
 
