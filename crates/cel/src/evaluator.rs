@@ -14,6 +14,7 @@ use crate::macros::{self, ACCUMULATOR};
 use crate::program::{Program, Variables};
 use crate::qualify::{Found, accepts, no_such_overload, qualify, text_of};
 use crate::value::{Error, Key, Text, Value};
+use regex::Regex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) type Evaluated<'a> = Result<Value<'a>, Error>;
 
 /// The value, and what it cost.
 pub(crate) fn evaluate<'a>(program: &'a Program, variables: &Variables<'a>, limit: u64) -> (Evaluated<'a>, u64) {
-    let mut evaluator = Evaluator { program, variables, scopes: Vec::new(), cost: 0, limit };
+    let mut evaluator = Evaluator { program, variables, scopes: Vec::new(), cost: 0, limit, regexes: BTreeMap::new() };
     let value = evaluator.eval(&program.root);
     (value, evaluator.cost)
 }
@@ -33,7 +34,12 @@ pub(crate) struct Evaluator<'a, 'v> {
     pub(crate) scopes: Vec<(&'a str, Slot<'a>)>,
     cost: u64,
     limit: u64,
+    /// Those that were not known beforehand.
+    regexes: BTreeMap<String, Regex>,
 }
+
+/// What it takes to compile an expression is not charged, so not all that many are compiled in one evaluation.
+const MAX_REGEXES: usize = 1000;
 
 pub(crate) enum Slot<'a> {
     Known(Evaluated<'a>),
@@ -255,18 +261,19 @@ impl<'a> Evaluator<'a, '_> {
     }
 
     fn with_regex(
-        &self,
-        run: for<'v> fn(&regex::Regex, &'v mut [Value<'a>]) -> Evaluated<'a>,
+        &mut self,
+        run: for<'v> fn(&Regex, &'v mut [Value<'a>]) -> Evaluated<'a>,
         values: &mut [Value<'a>],
     ) -> Evaluated<'a> {
-        let pattern = match &values[1] {
-            Value::String(pattern) => pattern.clone(),
-            other => return Err(Error::new(format!("'{}' is no regular expression", other.type_name()))),
-        };
-        match self.program.regexes.get(&*pattern) {
-            Some(regex) => run(regex, values),
-            None => run(&compile(&pattern)?, values),
+        let Some(pattern) = values.get(1).and_then(Value::as_str) else { return Err(Error::new("no such overload")) };
+        if let Some(regex) = self.program.regexes.get(pattern).or_else(|| self.regexes.get(pattern)) {
+            return run(regex, values);
         }
+        if self.regexes.len() == MAX_REGEXES {
+            return Err(Error::CallCostExceeded);
+        }
+        let (pattern, regex) = (pattern.to_owned(), compile(pattern)?);
+        run(self.regexes.entry(pattern).or_insert(regex), values)
     }
 
     fn take_accumulator(&mut self) -> Evaluated<'a> {

@@ -71,6 +71,16 @@ fn what_would_cost_too_much_is_not_begun() {
 }
 
 #[test]
+fn only_so_many_regular_expressions_are_compiled() {
+    let with = |pattern: &str| {
+        let program = compile(&format!("lists.range(2000).all(x, 'a1'.matches({pattern}))")).unwrap();
+        program.evaluate(&Variables::new(), &mut Budget::default()).map(|value| value.as_bool())
+    };
+    assert_eq!(with("'a|' + string(x % 10)"), Ok(Some(true)));
+    assert_eq!(with("'a|' + string(x)"), Err(Error::CallCostExceeded));
+}
+
+#[test]
 fn a_budget_is_shared_by_evaluations() {
     let program = compile("lists.range(100).all(x, x >= 0)").unwrap();
     let mut budget = Budget::new(1000);
