@@ -68,13 +68,16 @@ static BASE: LazyLock<Functions> = LazyLock::new(|| read(functions::TABLES.iter(
 fn read<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Functions {
     let mut functions = Functions::new();
     for Row(name, signature, cost, run) in rows {
-        let signature = Signature::parse(signature).unwrap_or_else(|| panic!("{name}: {signature} is no signature"));
-        debug_assert!(signature.args.len() <= MAX_ARGUMENTS, "{name} takes more arguments than any function may");
-        let overloads =
-            signature.instances().into_iter().map(|signature| Overload { signature, cost: *cost, run: *run });
-        functions.entry((*name).into()).or_default().extend(overloads.map(Arc::new));
+        functions.entry((*name).into()).or_default().extend(overloads(name, signature, *cost, *run));
     }
     functions
+}
+
+/// All that a row stands for. Signatures are part of the program, so one that is none is a mistake in it.
+fn overloads(name: &str, signature: &str, cost: Cost, run: Run) -> impl Iterator<Item = Arc<Overload>> {
+    let read = Signature::parse(signature).filter(|signature| signature.args.len() <= MAX_ARGUMENTS);
+    let instances = read.map(Signature::instances).unwrap_or_else(|| panic!("{name}: {signature} is no signature"));
+    instances.into_iter().map(move |signature| Arc::new(Overload { signature, cost, run }))
 }
 
 /// The most an expression may use; made once, and shared by all that compile in it.
@@ -106,15 +109,14 @@ impl Environment {
         self.variable(name, Declaration::plain(of))
     }
 
-    /// A function, or one more way to call it: `kubernetes.authorization.Authorizer.(string) -> bool`. Nothing happens
-    /// if that is no signature.
+    /// A function, or one more way to call it: `kubernetes.authorization.Authorizer.(string) -> bool`.
+    ///
+    /// # Panics
+    ///
+    /// If that is no signature, or one of more than four arguments.
     pub fn function(mut self, name: &str, signature: &str, cost: Cost, run: Implementation) -> Environment {
-        let signature = Signature::parse(signature).filter(|signature| signature.args.len() <= MAX_ARGUMENTS);
-        debug_assert!(signature.is_some(), "{name} has no signature that can be read");
-        if let Some(signature) = signature {
-            let overload = Arc::new(Overload { signature, cost, run: Run::Plain(run) });
-            self.functions.entry(name.into()).or_default().push(overload);
-        }
+        let overloads = overloads(name, signature, cost, Run::Plain(run));
+        self.functions.entry(name.into()).or_default().extend(overloads);
         self
     }
 

@@ -1,8 +1,8 @@
 //! Evaluates checked expressions, and counts what that costs.
 //!
 //! Upstream counts per step of its own plan of an expression. Of that plan only this is left here: a chain such as
-//! `a.b[c].d` costs one, and one more for each link; where the chain is itself an index or a branch of a choice, the
-//! first one is not counted.
+//! `a.b[c].d` costs one, and one more for each link; where the chain is itself an index or a branch of a choice, or
+//! starts with a choice, the first one is not counted.
 
 use crate::ast::{Entry, Expr, Field, Item, Kind, Literal, operator};
 use crate::checker::Reference;
@@ -56,7 +56,7 @@ impl<'a> Evaluator<'a, '_> {
     pub(crate) fn eval(&mut self, expr: &'a Expr) -> Evaluated<'a> {
         let free = self.program.constants[expr.id];
         let before = self.cost;
-        if is_chain(expr) && !matches!(self.program.nodes[expr.id].reference, Reference::Type(_)) {
+        if is_chain(expr) && !is_choice(start(expr)) && !self.is_type(expr) {
             self.charge(cost::SELECT)?;
         }
         let value = self.resolve(expr);
@@ -64,6 +64,10 @@ impl<'a> Evaluator<'a, '_> {
             self.cost = before;
         }
         value
+    }
+
+    fn is_type(&self, expr: &Expr) -> bool {
+        matches!(self.program.nodes[expr.id].reference, Reference::Type(_))
     }
 
     /// The value of something whose first step has been paid for, or is free.
@@ -344,6 +348,19 @@ fn is_chain(expr: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// What a chain starts with.
+fn start(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        Kind::Select { operand, .. } => start(operand),
+        Kind::Call { args, .. } if is_chain(expr) => args.first().map_or(expr, start),
+        _ => expr,
+    }
+}
+
+fn is_choice(expr: &Expr) -> bool {
+    matches!(&expr.kind, Kind::Call { function, .. } if &**function == operator::CONDITIONAL)
 }
 
 fn is_primitive(expr: &Expr) -> bool {

@@ -11,6 +11,7 @@ pub(crate) const ACCUMULATOR: &str = "@result";
 const RESERVED_ACCUMULATOR: &str = "__result__";
 /// Adds an entry to a map, or the entries of another.
 pub(crate) const MAP_INSERT: &str = "cel.@mapInsert";
+/// How many nodes macros may repeat.
 const MAX_COPIED: usize = 100_000;
 const UNUSED: &str = "#unused";
 const SORTED: &str = "@__sortBy_input__";

@@ -36,6 +36,7 @@ fn what_is_done_is_what_is_paid_for() {
         ("input.text + 'y'", 2 + 51),
         ("size(input.text)", 3),
         ("input.flag ? input.i : 1 / 0", 2 + 1),
+        ("(input.flag ? input : input).i", 2 + 1),
         ("input.flag || input.i > 0", 2),
         ("!input.flag || input.i > 0", 3 + 2 + 1),
         ("cel.bind(x, input.text, true)", 0),
