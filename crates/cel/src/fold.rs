@@ -43,7 +43,13 @@ impl<'a> Evaluator<'a, '_> {
                     }
                 }
             }
-            other => return Err(Error::new(format!("no such overload: range over {}", other.type_name()))),
+            other => {
+                // In the words of Go, since these are what people know.
+                let name = other.type_name();
+                let (first, rest) = name.split_at_checked(1).unwrap_or(("", &name));
+                let name = first.to_ascii_uppercase() + rest;
+                return Err(Error::new(format!("got 'types.{name}', expected iterable type")));
+            }
         }
         self.scopes.truncate(accumulator + 1);
         self.eval(&comprehension.result)

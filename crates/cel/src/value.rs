@@ -150,6 +150,11 @@ pub enum Map<'a> {
 pub trait Fields<'a>: Debug {
     /// None if there is no such field.
     fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>>;
+
+    /// Whether `name in fields` holds, which may be less than what can be looked at.
+    fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
 }
 
 impl<'a> List<'a> {
@@ -204,6 +209,13 @@ impl<'a> Map<'a> {
             (Map::Json { entries, declared }, Key::String(name)) => json::entry(entries, declared, name),
             (Map::Lazy(fields), Key::String(name)) => fields.get(name),
             _ => None,
+        }
+    }
+
+    pub fn contains(&self, key: &Key<'a>) -> bool {
+        match (self, key) {
+            (Map::Lazy(fields), Key::String(name)) => fields.contains(name),
+            _ => self.get(key).is_some(),
         }
     }
 

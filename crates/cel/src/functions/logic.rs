@@ -47,7 +47,7 @@ pub(crate) const TABLE: &[Row] = &[
         _ => Err(unsuitable()),
     }),
     row(operator::IN, "(A, map(A, B)) -> bool", ONE, |args| match args {
-        [key, Value::Map(map)] => Ok(Value::Bool(key.as_key().is_some_and(|key| map.get(&key).is_some()))),
+        [key, Value::Map(map)] => Ok(Value::Bool(key.as_key().is_some_and(|key| map.contains(&key)))),
         _ => Err(unsuitable()),
     }),
     row(MAP_INSERT, "(map(A, B), A, B) -> map(A, B)", ONE, |args| match args {

@@ -110,6 +110,29 @@ fn an_estimate_spans_what_may_be_skipped() {
 }
 
 #[test]
+fn selectors_of_devices_are_estimated_by_the_sizes_of_attributes() {
+    let text = |size| Declaration::plain(Type::String).at_most(size);
+    let attributes = Declaration::map(Declaration::plain(Type::Dyn).at_most(64)).at_most(32);
+    let fields = [("driver", text(63)), ("attributes", Declaration::map(attributes).at_most(32))];
+    let device =
+        Declaration::object("kubernetes.DRADevice", fields.map(|(name, declared)| (name.to_owned(), declared)));
+    let environment = Environment::new().variable("device", device).with_bindings();
+    for (source, expected) in [
+        ("'dra.example.com' in device.attributes", 3),
+        ("device.driver == ''", 2),
+        ("device.driver == 'dra.example.com'", 4),
+        ("device.attributes['dra.example.com'].name > 0", 5),
+        ("device.attributes['dra.example.com']['name'] == 'fish'", 5),
+        ("cel.bind(dra, device.attributes['dra.example.com'], dra.name)", 15),
+        ("device.attributes['dra.example.com'].name.isGreaterThan(quantity('0'))", 6),
+        ("device.attributes['dra.example.com'].name.exists(x, x > 0)", 5 + 6 * 64),
+    ] {
+        let program = environment.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+        assert_eq!(program.estimate().max, expected, "{source}");
+    }
+}
+
+#[test]
 fn a_rule_that_costs_too_much_is_told_by_how_much() {
     let advice = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and \
                   strings are declared)";

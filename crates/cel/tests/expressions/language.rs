@@ -69,6 +69,7 @@ fn values_of_any_type_can_fail_to_fit() {
         ("[1][-1]", "error: index out of bounds: -1"),
         ("{'a': 1, 'a': 2}", "error: insert failed: key a already exists"),
         ("dyn(1).a", "error: no such overload"),
+        ("dyn(1).all(x, x)", "error: got 'types.Int', expected iterable type"),
     ]);
 }
 

@@ -208,6 +208,9 @@ fn selectors_of_devices_look_at_attributes_and_capacities() {
         fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
             Some(Ok(self.0.get(name).cloned().unwrap_or_else(|| Value::map(BTreeMap::new()))))
         }
+        fn contains(&self, name: &str) -> bool {
+            self.0.contains_key(name)
+        }
     }
     let quantity = Declaration::plain(Type::Abstract("kubernetes.Quantity".into()));
     let fields = [
@@ -224,6 +227,7 @@ fn selectors_of_devices_look_at_attributes_and_capacities() {
         ("device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('32Gi'))", "true"),
         ("cel.bind(gpu, device.attributes['gpu.example.com'], gpu.cores >= 8 && gpu.model.startsWith('a'))", "true"),
         ("device.attributes['other.example.com'].?model.hasValue()", "false"),
+        ("'gpu.example.com' in device.attributes && !('other.example.com' in device.attributes)", "true"),
         ("device.attributes['other.example.com'].model == 'x'", "error: no such key: model"),
     ];
     let programs = rows.map(|(source, _)| environment.compile(source).unwrap_or_else(|issues| panic!("{issues}")));
