@@ -71,6 +71,17 @@ impl Quantity {
         i64::try_from(quotient + i128::from(rest > 0)).unwrap_or(i64::MAX)
     }
 
+    /// The amount as a whole number, if it is one. What was cut is none.
+    pub fn whole(self) -> Option<i64> {
+        let exact = self.nanos % NANOS == 0 && self.nanos.abs() < MAX_NANOS;
+        if exact { i64::try_from(self.nanos / NANOS).ok() } else { None }
+    }
+
+    /// The number next to the amount that floating points can say.
+    pub fn approximate(self) -> f64 {
+        self.nanos as f64 / NANOS as f64
+    }
+
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
@@ -160,6 +171,11 @@ impl FromStr for Quantity {
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+            return Err(InvalidQuantity::Form);
+        }
+        let exponent = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if !exponent.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(InvalidQuantity::Form);
         }
         let (scale, format) = parse_suffix(suffix).ok_or(InvalidQuantity::Suffix)?;
@@ -259,6 +275,19 @@ impl Quantity {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn amounts_are_numbers_where_they_can_be() {
+        for (text, whole, approximate) in [
+            ("1500m", None, 1.5),
+            ("2Ki", Some(2048), 2048.0),
+            ("-3", Some(-3), -3.0),
+            ("1000E", None, i64::MAX as f64),
+        ] {
+            let quantity: Quantity = text.parse().unwrap();
+            assert_eq!((quantity.whole(), quantity.approximate()), (whole, approximate));
+        }
+    }
 
     #[test]
     fn quantities_are_written_in_canonical_form() {

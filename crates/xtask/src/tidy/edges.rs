@@ -20,6 +20,7 @@ const TABLE: &[(&str, Uses)] = &[
     ("ambient", Uses::Only(&[])),
     ("object", Uses::Only(&[])),
     ("kinds", Uses::Only(&["object"])),
+    ("cel", Uses::Only(&["object"])),
     ("schema", Uses::Only(&["object"])),
     ("authz", Uses::Only(&["object"])),
     ("quota", Uses::Only(&["object"])),
