@@ -3,7 +3,7 @@
 use crate::declaration::{Declaration, Equality};
 use crate::json;
 use crate::value::{Error, List, Map, Value, name_of_type};
-use object::{Map as JsonMap, Value as Json, View};
+use object::{Map as JsonMap, View};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -141,8 +141,8 @@ fn equal_maps<'a>(one: &Map<'a>, other: &Map<'a>) -> Result<bool, Error> {
 }
 
 fn equal_entries<'a>(
-    one: &'a JsonMap<String, Json>,
-    other: &'a JsonMap<String, Json>,
+    one: &'a JsonMap,
+    other: &'a JsonMap,
     declared: &'a Declaration,
 ) -> Result<bool, Error> {
     if one.len() != other.len() {

@@ -86,7 +86,7 @@ fn read_anything(json: &Json) -> Value<'_> {
 
 /// The entry of a map, or the field of an object, that has this name in expressions.
 pub(crate) fn entry<'a>(
-    entries: &'a JsonMap<String, Json>,
+    entries: &'a JsonMap,
     declared: &'a Declaration,
     name: &str,
 ) -> Option<Result<Value<'a>, Error>> {
@@ -114,14 +114,14 @@ pub(crate) fn declared_as<'a>(declared: &'a Declaration, name: &str) -> Option<&
 
 /// The names of those entries that expressions can see.
 pub(crate) fn keys<'a>(
-    entries: &'a JsonMap<String, Json>,
+    entries: &'a JsonMap,
     declared: &'a Declaration,
 ) -> Box<dyn Iterator<Item = &'a str> + 'a> {
     match &declared.shape {
         Shape::Object { fields, .. } => {
             Box::new(fields.iter().filter(|(_, field)| entries.has(&field.name)).map(|(name, _)| name.as_str()))
         }
-        _ => Box::new(entries.keys().map(String::as_str)),
+        _ => Box::new(entries.keys().map(object::FieldName::as_str)),
     }
 }
 

@@ -139,7 +139,7 @@ pub enum Map<'a> {
     Owned(Rc<BTreeMap<Key<'a>, Value<'a>>>),
     /// A map or an object, as it was declared.
     Json {
-        entries: &'a JsonMap<String, Json>,
+        entries: &'a JsonMap,
         declared: &'a Declaration,
     },
     /// Fields that are worked out when they are looked at.
