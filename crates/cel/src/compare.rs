@@ -140,11 +140,7 @@ fn equal_maps<'a>(one: &Map<'a>, other: &Map<'a>) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn equal_entries<'a>(
-    one: &'a JsonMap,
-    other: &'a JsonMap,
-    declared: &'a Declaration,
-) -> Result<bool, Error> {
+fn equal_entries<'a>(one: &'a JsonMap, other: &'a JsonMap, declared: &'a Declaration) -> Result<bool, Error> {
     if one.len() != other.len() {
         return Ok(false);
     }

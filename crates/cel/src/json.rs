@@ -113,10 +113,7 @@ pub(crate) fn declared_as<'a>(declared: &'a Declaration, name: &str) -> Option<&
 }
 
 /// The names of those entries that expressions can see.
-pub(crate) fn keys<'a>(
-    entries: &'a JsonMap,
-    declared: &'a Declaration,
-) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+pub(crate) fn keys<'a>(entries: &'a JsonMap, declared: &'a Declaration) -> Box<dyn Iterator<Item = &'a str> + 'a> {
     match &declared.shape {
         Shape::Object { fields, .. } => {
             Box::new(fields.iter().filter(|(_, field)| entries.has(&field.name)).map(|(name, _)| name.as_str()))
