@@ -78,23 +78,21 @@ fn balance(needs: &Needs, resources: &[Resource], spot: &Spot) -> i64 {
         let share = |used: i64| (used as f64 / capacity as f64).min(1.0);
         Some((share(after - needs.requests.of(resource)), share(after)))
     });
+    let mut first = shares.clone();
+    let (before, after) = match (first.next(), first.next(), first.next()) {
+        (Some(one), Some(other), None) => (((one.0 - other.0) / 2.0).abs(), ((one.1 - other.1) / 2.0).abs()),
+        (_, _, None) => (0.0, 0.0),
+        _ => (deviation(shares.clone().map(|(before, _)| before)), deviation(shares.map(|(_, after)| after))),
+    };
     let evenness = |unevenness: f64| ((1.0 - unevenness) * BEST as f64) as i64;
-    let before = evenness(unevenness(shares.clone().map(|(before, _)| before)));
-    let after = evenness(unevenness(shares.map(|(_, after)| after)));
-    BEST / 2 + i64::midpoint(BEST / 2, after - before)
+    BEST / 2 + i64::midpoint(BEST / 2, evenness(after) - evenness(before))
 }
 
 /// The standard deviation.
-fn unevenness(mut shares: impl Iterator<Item = f64> + Clone) -> f64 {
+fn deviation(shares: impl Iterator<Item = f64> + Clone) -> f64 {
     let (count, sum) = shares.clone().fold((0, 0.0), |(count, sum), share| (count + 1, sum + share));
-    match count {
-        0 | 1 => 0.0,
-        2 => shares.next().zip(shares.next()).map_or(0.0, |(one, other)| ((one - other) / 2.0).abs()),
-        _ => {
-            let mean = sum / f64::from(count);
-            (shares.map(|share| (share - mean).powi(2)).sum::<f64>() / f64::from(count)).sqrt()
-        }
-    }
+    let mean = sum / f64::from(count);
+    (shares.map(|share| (share - mean).powi(2)).sum::<f64>() / f64::from(count)).sqrt()
 }
 
 /// Images smaller than this are pulled in no time, and larger than that all take long.

@@ -16,7 +16,7 @@ pub struct SimulatedUsage {
 }
 
 impl SimulatedUsage {
-    /// From caches that hold nodes and pods.
+    /// From caches that hold nodes, pods and ConfigMaps.
     pub fn new(caches: &Caches, fleet: &Fleet, clock: &Clock) -> Self {
         let meter = Meter::new(caches.clone(), fleet.clone(), clock.clone());
         SimulatedUsage { meter, clock: clock.clone() }

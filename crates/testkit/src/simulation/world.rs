@@ -3,7 +3,7 @@
 use super::faults::{Faults, Faulty};
 use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
-use kinds::{Id, Kind, Node, Object, Pod};
+use kinds::{ConfigMap, Id, Kind, Node, Object, Pod};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
 use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
@@ -49,7 +49,7 @@ static KEY: LazyLock<Vec<u8>> = LazyLock::new(SigningKey::ephemeral_pkcs8);
 
 /// What pods use is measured by somebody whom no fault affects.
 fn measure(api: &Api, admin: &Client, nodes: &Fleet, ambient: &Ambient) {
-    let meter = Controller::new("meter").reads::<Pod>().reads::<Node>();
+    let meter = Controller::new("meter").reads::<ConfigMap>().reads::<Pod>().reads::<Node>();
     let identity = |_: &Controller| Identity { client: admin.clone(), tell: Arc::new(|_| {}) };
     let manager = Manager::start(vec![meter], admin, identity, ambient, &prometheus::Registry::new());
     api.measure(Arc::new(SimulatedUsage::new(&manager.caches, nodes, &ambient.clock)));
