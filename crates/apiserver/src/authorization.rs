@@ -163,7 +163,7 @@ impl Authorization {
         api.ambient.tasks.spawn_until_stopped("authorization", async move {
             let snapshot = cache.snapshot(table);
             for (count, object) in snapshot.under(b"", b"").enumerate() {
-                apply(&object, Some(&|| object.decode()));
+                apply(object, Some(&|| object.decode()));
                 if count % BREATH == 0 {
                     tokio::task::yield_now().await;
                 }

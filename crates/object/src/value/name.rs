@@ -3,6 +3,7 @@
 //! The first some thousand that are seen are kept for good, each once, so that reading an object makes no text for the
 //! names in it. Each thread remembers where those are that it has met lately; only what is new asks for the lock.
 
+use parking_lot::Mutex;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 use std::borrow::{Borrow, Cow};
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The key of an entry of a map.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +69,7 @@ fn place_of(text: &str) -> usize {
 
 /// Keeps a name for good, if there is room.
 fn keep(text: &str) -> Option<&'static str> {
-    let mut names = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut names = NAMES.lock();
     let names = names.get_or_insert_default();
     if let Some(known) = names.get(text) {
         return Some(known);

@@ -1,7 +1,7 @@
 //! `edges`: which crate of the workspace may use which, compared with `cargo metadata`.
 //!
-//! Dependencies point up the table, never down. Towards `testkit` any crate may have a dev-dependency, and none
-//! another kind.
+//! Dependencies point up the table, never down. Towards what tests and benchmarks are made with any crate may have a
+//! dev-dependency, and none another kind.
 
 use super::Finding;
 use super::repository::{DependencyKind, Member, Repository};
@@ -34,11 +34,13 @@ const TABLE: &[(&str, Uses)] = &[
     ("node", CLIENT),
     ("net", CLIENT),
     ("setpoint", Uses::AllAbove),
-    (TESTKIT, Uses::AllAbove),
+    ("testkit", Uses::AllAbove),
+    ("figures", Uses::Only(&[])),
     ("xtask", Uses::Only(&[])),
 ];
 
-const TESTKIT: &str = "testkit";
+/// Never part of the program.
+const FOR_TESTS: [&str; 2] = ["testkit", "figures"];
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let members =
@@ -66,7 +68,7 @@ fn check_member(name: &str, member: &Member, repository: &Repository) -> Vec<Fin
 }
 
 fn may_use(row: usize, used: &str, kind: DependencyKind) -> bool {
-    if used == TESTKIT {
+    if FOR_TESTS.contains(&used) {
         return kind == DependencyKind::Dev;
     }
     match &TABLE[row].1 {
@@ -112,8 +114,8 @@ mod tests {
 
     #[test]
     fn any_crate_may_use_testkit_in_tests_and_none_otherwise() {
-        assert_eq!(findings("object", &[(TESTKIT, Dev)]), []);
-        assert_eq!(findings("setpoint", &[(TESTKIT, Normal)]).len(), 1);
+        assert_eq!(findings("object", &[("testkit", Dev)]), []);
+        assert_eq!(findings("setpoint", &[("testkit", Normal)]).len(), 1);
     }
 
     #[test]
