@@ -97,10 +97,11 @@ impl Ranking {
                 // The more domains there are, the more a pod in one of them weighs.
                 let weight = ((relation.domains() + 2) as f64).ln();
                 let topology = cluster.topology_at(relation.topology);
+                let allowance = allowance as f64;
                 for (slot, sum) in open.iter().zip(sums.iter_mut()) {
                     let domain = topology.domain(*slot);
                     if domain != NOWHERE {
-                        *sum += relation.sum(domain, NO_SHIFT) as f64 * weight + allowance as f64;
+                        *sum += relation.sum(domain, NO_SHIFT) as f64 * weight + allowance;
                     }
                 }
             }
@@ -132,7 +133,7 @@ impl Ranking {
         let mixed = |slot: Slot| (cluster.salt(slot) ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // Most nodes are like the one before.
         let mut last = (i64::MIN, 0);
-        let mut best: Option<(i64, Slot)> = None;
+        let (mut most, mut lot, mut best) = (CLOSED, 0, None);
         for (slot, (uneven, like)) in open.iter().zip(raw) {
             let mut total = self.totals[*slot as usize];
             if let Some(most) = &own {
@@ -147,15 +148,15 @@ impl Ranking {
             if !liking.is_flat() {
                 total += weights.pod_affinity * (BEST * (like - liking.least) / (liking.most - liking.least));
             }
-            let better = match best {
-                None => true,
-                Some((most, other)) => total > most || (total == most && mixed(*slot) > mixed(other)),
-            };
-            if better {
-                best = Some((total, *slot));
+            if total < most {
+                continue;
+            }
+            let drawn = mixed(*slot);
+            if total > most || drawn > lot {
+                (most, lot, best) = (total, drawn, Some(*slot));
             }
         }
-        best.map(|(_, slot)| slot)
+        best
     }
 
     /// The most taints and the most likes of any open node; none if there are none to compare by.
