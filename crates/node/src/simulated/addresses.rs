@@ -10,10 +10,16 @@ use std::sync::Arc;
 
 #[derive(Default)]
 pub(super) struct Addresses {
-    /// By UID, those that were given.
+    nodes: BTreeMap<usize, OfNode>,
+}
+
+/// What is remembered of one node.
+#[derive(Default)]
+struct OfNode {
+    /// By UID, those that were given and no pod is known to have yet.
     given: BTreeMap<String, String>,
-    /// Where to look for the next on each node, so that an address rests before it is given again.
-    next: BTreeMap<usize, usize>,
+    /// Where to look for the next, so that an address rests before it is given again.
+    next: usize,
 }
 
 impl Addresses {
@@ -24,29 +30,33 @@ impl Addresses {
         pod: &Object<Pod>,
         neighbours: impl FnOnce() -> Vec<Arc<Object<Pod>>>,
     ) -> String {
+        let of_node = self.nodes.entry(node).or_default();
         if !pod.status.pod_ip.is_empty() {
+            of_node.given.remove(&pod.metadata.uid);
             return pod.status.pod_ip.clone();
         }
-        if let Some(address) = self.given.get(&pod.metadata.uid) {
+        if let Some(address) = of_node.given.get(&pod.metadata.uid) {
             return address.clone();
         }
         let neighbours = neighbours();
-        let given = neighbours.iter().filter_map(|pod| self.given.get(&pod.metadata.uid));
-        let taken: BTreeSet<&String> = neighbours.iter().map(|pod| &pod.status.pod_ip).chain(given).collect();
-        let start = self.next.get(&node).copied().unwrap_or(0);
+        let known = neighbours.iter().map(|pod| &pod.status.pod_ip);
+        let taken: BTreeSet<&String> = known.chain(of_node.given.values()).collect();
+        let start = of_node.next;
         let mut numbers = start..start + machine::POD_ADDRESSES;
         let free = numbers.find(|number| !taken.contains(&machine::pod_address(node, *number)));
         // A node has more addresses than it may have pods; with too many all the same, some share one.
         let number = free.unwrap_or(start);
         let address = machine::pod_address(node, number);
-        self.next.insert(node, (number + 1) % machine::POD_ADDRESSES);
-        self.given.insert(pod.metadata.uid.clone(), address.clone());
+        of_node.next = (number + 1) % machine::POD_ADDRESSES;
+        of_node.given.insert(pod.metadata.uid.clone(), address.clone());
         address
     }
 
-    /// The pod with this UID is gone.
-    pub(super) fn forget(&mut self, uid: &str) {
-        self.given.remove(uid);
+    /// A pod of a node is gone.
+    pub(super) fn forget(&mut self, node: usize, uid: &str) {
+        if let Some(of_node) = self.nodes.get_mut(&node) {
+            of_node.given.remove(uid);
+        }
     }
 }
 
@@ -81,7 +91,7 @@ mod tests {
     fn an_address_rests_before_it_is_given_again() {
         let mut addresses = Addresses::default();
         let first = addresses.get(0, &pod("a", ""), Vec::new);
-        addresses.forget("a");
+        addresses.forget(0, "a");
         assert_ne!(addresses.get(0, &pod("b", ""), Vec::new), first);
     }
 }

@@ -30,7 +30,9 @@ pub type AsNode = Arc<dyn Fn(&str) -> Client + Send + Sync>;
 
 /// So many pods of all nodes are seen to at once: each waits for a write, and writes that come together are cheap.
 const PODS_AT_ONCE: usize = 64;
-const NODES_AT_ONCE: usize = 32;
+/// Many, since a node whose lease is renewed too late is taken for lost: heartbeats must not queue behind one another when
+/// the API is busy.
+const NODES_AT_ONCE: usize = 256;
 
 /// The loops of all nodes.
 pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
@@ -160,7 +162,7 @@ impl Keepers {
                 }
             }
             pod::Step::Remove => {
-                self.addresses.lock().forget(&pod.metadata.uid);
+                self.addresses.lock().forget(member.index, &pod.metadata.uid);
                 let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
                 match client.delete(&Target::of(&*pod), &at_once).await {
                     Err(error) if !is_outrun(&error) => return Err(error),
