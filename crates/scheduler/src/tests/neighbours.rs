@@ -267,3 +267,37 @@ fn pods_that_wait_are_told_apart_when_somebody_looks_at_their_labels() {
     let placed: Vec<&String> = decisions.iter().filter(|decision| decision.contains(" on ")).collect();
     assert_eq!(placed, ["p-1 on b"], "p-0 is kept away and the other is not: {decisions:?}");
 }
+
+/// Sets of pods on large nodes, each pod a small part of one, with the defaults: what nodes hold in the end.
+#[test]
+fn pods_of_many_sets_are_spread_evenly_over_large_nodes() {
+    const NODES: usize = 250;
+    const SETS: usize = 150;
+    let mut caches = caches();
+    for set in 0..SETS {
+        let name = format!("set-{set}");
+        caches.put::<ReplicaSet>(Object::of(&json!({
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": { "selector": { "matchLabels": { "app": name } } },
+        })));
+    }
+    let large = json!({ "status": { "allocatable": { "cpu": "32", "memory": "256Gi", "pods": "110" } } });
+    let nodes: Vec<Value> = (0..NODES).map(|number| node(&format!("node-{number}"), &large)).collect();
+    let mut fixture = Fixture::with(caches, &nodes);
+    for number in 0..NODES * 30 {
+        let set = format!("set-{}", number / (NODES * 30 / SETS));
+        let owner =
+            json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": set, "controller": true });
+        let container =
+            json!({ "name": "c", "resources": { "requests": { "cpu": "100m", "memory": "128Mi" } } });
+        fixture.pod(&pod(&format!("pod-{number}"), &json!({
+            "metadata": { "labels": { "app": set }, "ownerReferences": [owner] }, "spec": { "containers": [container] },
+        })));
+    }
+    let mut counts = std::collections::BTreeMap::new();
+    for decision in fixture.decisions() {
+        *counts.entry(decision.rsplit(' ').next().unwrap_or_default().to_owned()).or_insert(0) += 1;
+    }
+    let (least, most) = (counts.values().min(), counts.values().max());
+    assert!(least >= Some(&24) && most <= Some(&36), "{least:?} to {most:?} on {} nodes", counts.len());
+}
