@@ -23,6 +23,8 @@ use zones::Zones;
 const PERIOD: Duration = Duration::from_secs(5);
 /// How soon to look again at what could not be finished.
 const SOON: Duration = Duration::from_millis(100);
+/// So many nodes are seen to at once: when thousands join, each waits for its taint to go before it gets any pods.
+const WORKERS: usize = 32;
 /// The key of that look.
 const SWEEP: &str = "";
 const LEASES: &str = "kube-node-lease";
@@ -34,6 +36,7 @@ pub(crate) fn controller(settings: &Settings) -> Controller {
         .reads::<Lease>()
         .reads::<Pod>()
         .begins_with(Key::cluster(SWEEP))
+        .workers(WORKERS)
         .plans(move |caches, request| match request.key.name.as_str() {
             SWEEP => monitor.lock().sweep(caches, request.now),
             _ => caches.of::<Node>().get(&request.key).map(|node| taints::plan(&node, request.now)).unwrap_or_default(),

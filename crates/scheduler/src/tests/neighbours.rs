@@ -288,8 +288,7 @@ fn pods_of_many_sets_are_spread_evenly_over_large_nodes() {
         let set = format!("set-{}", number / (NODES * 30 / SETS));
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": set, "controller": true });
-        let container =
-            json!({ "name": "c", "resources": { "requests": { "cpu": "100m", "memory": "128Mi" } } });
+        let container = json!({ "name": "c", "resources": { "requests": { "cpu": "100m", "memory": "128Mi" } } });
         fixture.pod(&pod(&format!("pod-{number}"), &json!({
             "metadata": { "labels": { "app": set }, "ownerReferences": [owner] }, "spec": { "containers": [container] },
         })));

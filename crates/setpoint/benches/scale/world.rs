@@ -109,7 +109,8 @@ impl<K: Kind> Following<K> {
 
 pub(crate) async fn nodes_are_ready(client: &Client, count: usize) {
     let mut nodes = Following::<Node>::start_in(client, "").await;
-    nodes.until(|nodes| nodes.len() == count && nodes.values().all(|node| node.is_ready())).await;
+    let takes_pods = |node: &Object<Node>| node.is_ready() && node.spec.taints.is_empty();
+    nodes.until(|nodes| nodes.len() == count && nodes.values().all(takes_pods)).await;
 }
 
 /// Whether all pods of a Deployment are there, up to date and ready, and no others.
