@@ -57,6 +57,44 @@ struct Follower {
     seen: watch::Receiver<Revision>,
 }
 
+/// What is done with an object. The second argument reads it, and is none if it is gone; reading costs more than all the
+/// rest, and is not always needed.
+trait Apply: Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + Sync + 'static {}
+
+impl<F: Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + Sync + 'static> Apply for F {}
+
+/// What a follower is told through.
+struct Feed<A> {
+    table: &'static str,
+    cache: Cache,
+    apply: A,
+    seen: watch::Sender<Revision>,
+}
+
+impl<A: Apply> Feed<A> {
+    fn read(&self, object: &Stored) {
+        (self.apply)(object, Some(&|| object.decode()));
+    }
+
+    /// Everything up to a revision is known; from now on what changes.
+    async fn go_on(self, known: Revision) {
+        self.seen.send_replace(known);
+        let mut watch = self.cache.watch(self.table, known);
+        while let Ok(events) = watch.next().await {
+            for event in &events {
+                match event.kind {
+                    EventKind::Deleted => (self.apply)(&event.object, None),
+                    _ => self.read(&event.object),
+                }
+            }
+            if let Some(last) = events.last() {
+                self.seen.send_replace(last.revision());
+            }
+        }
+        tracing::error!(table = self.table, "authorization no longer follows its objects");
+    }
+}
+
 /// A question in words that live as long as it takes to answer it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Question {
@@ -149,39 +187,33 @@ impl Authorization {
         }
     }
 
-    /// Calls `apply` with every object of a table, and then with every change. Its second argument reads
-    /// the object, and is none if that is gone; reading costs more than all the rest, and is not always needed.
-    fn follow(
-        &self,
-        api: &Api,
-        table: &'static str,
-        apply: impl Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + 'static,
-    ) {
-        let cache = api.registry.cache.clone();
-        let (sender, seen) = watch::channel(Revision::ZERO);
-        self.followers.write().push(Follower { table, seen });
+    /// Calls `apply` with every object of a table, then with every change. Those that are there are known on return.
+    fn follow(&self, api: &Api, table: &'static str, apply: impl Apply) {
+        let feed = self.feed(api, table, apply);
+        let snapshot = feed.cache.snapshot(table);
+        snapshot.under(b"", b"").for_each(|object| feed.read(object));
+        api.ambient.tasks.spawn_until_stopped("authorization", feed.go_on(snapshot.revision));
+    }
+
+    /// The same for a table that may be long: it is read in the background. Whoever would be refused waits for it.
+    fn follow_in_background(&self, api: &Api, table: &'static str, apply: impl Apply) {
+        let feed = self.feed(api, table, apply);
         api.ambient.tasks.spawn_until_stopped("authorization", async move {
-            let snapshot = cache.snapshot(table);
+            let snapshot = feed.cache.snapshot(table);
             for (count, object) in snapshot.under(b"", b"").enumerate() {
-                apply(object, Some(&|| object.decode()));
+                feed.read(object);
                 if count % BREATH == 0 {
                     tokio::task::yield_now().await;
                 }
             }
-            sender.send_replace(snapshot.revision);
-            let mut watch = cache.watch(table, snapshot.revision);
-            while let Ok(events) = watch.next().await {
-                for event in &events {
-                    let object = &event.object;
-                    let read = || object.decode();
-                    apply(object, (event.kind != EventKind::Deleted).then_some(&read));
-                }
-                if let Some(last) = events.last() {
-                    sender.send_replace(last.revision());
-                }
-            }
-            tracing::error!(table, "authorization no longer follows its objects");
+            feed.go_on(snapshot.revision).await;
         });
+    }
+
+    fn feed<A: Apply>(&self, api: &Api, table: &'static str, apply: A) -> Feed<A> {
+        let (sender, seen) = watch::channel(Revision::ZERO);
+        self.followers.write().push(Follower { table, seen });
+        Feed { table, cache: api.registry.cache.clone(), apply, seen: sender }
     }
 
     /// Waits until every change that the cache shows now is known here.
@@ -268,7 +300,7 @@ impl Authorization {
         }
         for (kind, table) in OF_NODES {
             let graph = self.graph.clone();
-            self.follow(api, table, move |object, read| {
+            self.follow_in_background(api, table, move |object, read| {
                 let (namespace, name) = (object.namespace(), object.name());
                 let is_pod = kind == "Pod" && read.is_some();
                 if !(is_pod && graph.read().knows_all_of_pod(namespace, name, object.body())) {

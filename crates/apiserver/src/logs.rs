@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use object::ApiError;
+use object::{ApiError, LogExcerpt};
 use std::fmt::Debug;
 
 /// Speaks for nodes.
@@ -18,22 +18,12 @@ pub trait LogStream: Send {
     async fn next(&mut self) -> Option<Bytes>;
 }
 
-/// What somebody wants to see.
+/// Whose log somebody wants to see, and what of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRequest {
     pub node: String,
     pub namespace: String,
     pub pod: String,
     pub container: String,
-    /// Goes on with what is written from now on, until the container ends.
-    pub follow: bool,
-    /// Of the run before this one.
-    pub previous: bool,
-    pub timestamps: bool,
-    /// Nothing older, in seconds since 1970.
-    pub since: Option<i64>,
-    /// Only so many of the last lines.
-    pub tail_lines: Option<u64>,
-    /// No more than that.
-    pub limit_bytes: Option<u64>,
+    pub excerpt: LogExcerpt,
 }

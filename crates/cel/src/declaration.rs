@@ -3,6 +3,7 @@
 //! The type is for the checker, the reading for the evaluator, the size for the estimate of costs. All three come from
 //! the same OpenAPI schema, so they are one tree.
 
+use crate::parser::RESERVED;
 use crate::types::Type;
 use object::{Value as Json, View};
 use std::collections::BTreeMap;
@@ -244,30 +245,8 @@ fn declares_metadata(schema: &Json) -> bool {
     paths.iter().all(|path| schema.at("properties").path(path).text("type") == "string")
 }
 
-/// Words of the language that no field can have for its name.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Words of the language that no field can have for its name, beside those that are reserved.
+const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 /// What may be part of names, and how it is written in expressions.
 const ESCAPES: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
@@ -276,7 +255,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if WORDS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::new();

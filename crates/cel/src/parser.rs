@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 250;
 const MAX_CHARACTERS: usize = 100_000;
 
 /// What may be the name of a field, but not of a variable.
-const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

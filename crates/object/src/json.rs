@@ -2,7 +2,7 @@
 //!
 //! The parser recurses, so depth is a matter of safety: without a bound one request could end the whole process.
 
-use crate::{FieldName, Map, Number, Value};
+use crate::{FieldName, Reader, Value};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -20,13 +20,13 @@ pub enum InvalidJson {
 
 /// Parses JSON; of a field that is there twice, the last one counts.
 pub fn parse(bytes: &[u8]) -> Result<Value, InvalidJson> {
-    parse_noting(bytes, &mut |()| ()).map_err(|error| invalid(&error))
+    parse_noting(bytes, &mut || ()).map_err(|error| invalid(&error))
 }
 
 /// Parses JSON and names the fields that are there more than once, such as `spec.containers[0].name`.
 pub fn parse_strictly(bytes: &[u8]) -> Result<(Value, Vec<String>), InvalidJson> {
     let mut twice = false;
-    let value = parse_noting(bytes, &mut |()| twice = true).map_err(|error| invalid(&error))?;
+    let value = parse_noting(bytes, &mut || twice = true).map_err(|error| invalid(&error))?;
     // Knowing where costs more than knowing whether, and hardly ever matters.
     Ok((value, if twice { duplicates(bytes)? } else { Vec::new() }))
 }
@@ -38,79 +38,11 @@ fn invalid(error: &serde_json::Error) -> InvalidJson {
     }
 }
 
-fn parse_noting(bytes: &[u8], note: &mut dyn FnMut(())) -> Result<Value, serde_json::Error> {
+fn parse_noting(bytes: &[u8], note: &mut dyn FnMut()) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Seed { note }.deserialize(&mut deserializer)?;
+    let value = Reader(note).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
-}
-
-/// Builds a value and tells when a field comes again.
-struct Seed<'n> {
-    note: &'n mut dyn FnMut(()),
-}
-
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Seed { note: self.note })? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(key) = access.next_key::<FieldName>()? {
-            let value = access.next_value_seed(Seed { note: self.note })?;
-            if fields.insert(key, value).is_some() {
-                (self.note)(());
-            }
-        }
-        Ok(Value::Object(fields))
-    }
 }
 
 /// Reads again, this time keeping track of where it is.

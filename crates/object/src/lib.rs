@@ -6,6 +6,7 @@ pub mod base64;
 pub mod cron;
 pub mod field;
 pub mod json;
+mod log;
 pub mod name;
 pub mod quantity;
 pub mod selector;
@@ -14,7 +15,9 @@ pub mod time;
 mod value;
 mod view;
 
+pub use log::LogExcerpt;
 pub use quantity::Quantity;
 pub use status::{ApiError, Cause, Reason};
+pub(crate) use value::Reader;
 pub use value::{FieldName, Map, Number, Value, from_value, to_value};
 pub use view::{Edit, View};

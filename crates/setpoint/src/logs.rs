@@ -4,7 +4,7 @@ use apiserver::{LogRequest, LogSource, LogStream};
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinds::Key;
-use node::simulated::{Excerpt, Logs, Reader};
+use node::simulated::{Logs, Reader};
 use object::ApiError;
 
 #[derive(Debug)]
@@ -14,16 +14,8 @@ struct Reading(Reader);
 
 impl LogSource for SimulatedLogs {
     fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>> {
-        let excerpt = Excerpt {
-            follow: wanted.follow,
-            previous: wanted.previous,
-            timestamps: wanted.timestamps,
-            since: wanted.since,
-            tail_lines: wanted.tail_lines,
-            limit_bytes: wanted.limit_bytes,
-        };
         let pod = Key::new(wanted.namespace.as_str(), wanted.pod.as_str());
-        let opened = self.0.open(&pod, &wanted.container, excerpt)?;
+        let opened = self.0.open(&pod, &wanted.container, wanted.excerpt)?;
         Some(match opened {
             Ok(reader) => Ok(Box::new(Reading(reader))),
             Err(why) => Err(ApiError::bad_request(why)),

@@ -10,7 +10,7 @@ use crate::request::Query;
 use ambient::Tasks;
 use http::StatusCode;
 use object::field::{Error, Path};
-use object::{ApiError, Value, View, time};
+use object::{ApiError, LogExcerpt, Value, View, time};
 
 pub(super) async fn serve(ctx: &Context) -> Answer {
     if ctx.info.verb != "get" {
@@ -19,13 +19,13 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
     let key = ctx.hub.key(&ctx.target.namespace, &ctx.target.name);
     let pod: Value = ctx.api.registry.get(&key).await?.ok_or_else(|| ctx.not_found())?.decode();
     let now = i64::try_from(ctx.api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
-    let asked = options(&ctx.query, &ctx.target.name, now)?;
+    let excerpt = excerpt(&ctx.query, &ctx.target.name, now)?;
     let wanted = LogRequest {
         node: pod.at("spec").text("nodeName").to_owned(),
         namespace: ctx.target.namespace.clone(),
         pod: ctx.target.name.clone(),
-        container: container(&pod, &asked.container)?,
-        ..asked
+        container: container(&pod, ctx.query.get("container").unwrap_or_default())?,
+        excerpt,
     };
     if wanted.node.is_empty() {
         return Ok(render::text(StatusCode::NO_CONTENT, ""));
@@ -50,7 +50,7 @@ fn body(log: Box<dyn LogStream>, tasks: Tasks) -> Body {
     }))
 }
 
-fn options(query: &Query, pod: &str, now: i64) -> Result<LogRequest, ApiError> {
+fn excerpt(query: &Query, pod: &str, now: i64) -> Result<LogExcerpt, ApiError> {
     let number = |name: &str| match query.get(name) {
         None => Ok(None),
         Some(text) => text
@@ -80,15 +80,13 @@ fn options(query: &Query, pod: &str, now: i64) -> Result<LogRequest, ApiError> {
     if !errors.is_empty() {
         return Err(ApiError::invalid("", "PodLogOptions", pod, &errors));
     }
-    Ok(LogRequest {
-        container: query.get("container").unwrap_or_default().to_owned(),
+    Ok(LogExcerpt {
         follow: query.flag("follow"),
         previous: query.flag("previous"),
         timestamps: query.flag("timestamps"),
         since: moment.or(seconds.map(|seconds| now.saturating_sub(seconds))),
         tail_lines: tail.map(i64::unsigned_abs),
         limit_bytes: limit.map(i64::unsigned_abs),
-        ..LogRequest::default()
     })
 }
 
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn options_are_read_and_checked() {
         let read =
-            |query: &str| options(&Query::parse(Some(query)), "p", 1000).map_err(|error| error.message().to_owned());
+            |query: &str| excerpt(&Query::parse(Some(query)), "p", 1000).map_err(|error| error.message().to_owned());
         let asked =
             read("tailLines=3&limitBytes=10&sinceSeconds=60&follow=true&previous=false&timestamps=true").unwrap();
         assert_eq!((asked.tail_lines, asked.limit_bytes, asked.since), (Some(3), Some(10), Some(940)));

@@ -58,28 +58,30 @@ fn amount(text: &str) -> Option<&'static str> {
 pub(super) struct Behavior(BTreeMap<&'static str, String>);
 
 impl Behavior {
-    pub(super) fn of_pod(pod: &Pod, node: Option<&Node>, caches: &Caches) -> Self {
+    /// `of_node` is how its node behaves.
+    pub(super) fn of_pod(pod: &Pod, of_node: &Behavior, caches: &Caches) -> Self {
         let mut said = Behavior::default();
         said.take_annotations(&pod.metadata.annotations);
         // Those of kube-system are for nodes, so pods there have none of their own.
         if pod.metadata.namespace != OF_NODES {
             said.take_maps(&pod.metadata.namespace, &pod.metadata.labels, caches);
         }
-        if let Some(node) = node {
-            said.take_of_node(node, caches);
+        for (name, value) in &of_node.0 {
+            said.0.entry(name).or_insert_with(|| value.clone());
         }
         said
     }
 
     pub(super) fn of_node(node: &Node, caches: &Caches) -> Self {
         let mut said = Behavior::default();
-        said.take_of_node(node, caches);
+        said.take_annotations(&node.metadata.annotations);
+        said.take_maps(OF_NODES, &node.metadata.labels, caches);
         said
     }
 
-    fn take_of_node(&mut self, node: &Node, caches: &Caches) {
-        self.take_annotations(&node.metadata.annotations);
-        self.take_maps(OF_NODES, &node.metadata.labels, caches);
+    /// How a node of that name behaves; if there is none, as usual.
+    pub(super) fn of_node_named(name: &str, caches: &Caches) -> Self {
+        caches.of::<Node>().named("", name).map(|node| Behavior::of_node(&node, caches)).unwrap_or_default()
     }
 
     fn take_annotations(&mut self, annotations: &Labels) {
@@ -206,7 +208,7 @@ mod tests {
         ]);
         let pod: Object<Pod> = Object::of(&annotated("p", &[("failure-rate", "0.1")]));
         let node: Object<Node> = Object::of(&annotated("node-0", &[("failure-rate", "1"), ("ready-seconds", "4")]));
-        let said = Behavior::of_pod(&pod, Some(&node), &caches);
+        let said = Behavior::of_pod(&pod, &Behavior::of_node(&node, &caches), &caches);
         let expected = [
             ("cpu", "5"),
             ("exit-code", "3"),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn life(pod: &Pod) -> Life {
-        Life::of(pod, &Behavior::of_pod(pod, None, &Caches::default().with::<ConfigMap>()))
+        Life::of(pod, &Behavior::of_pod(pod, &Behavior::default(), &Caches::default().with::<ConfigMap>()))
     }
 
     #[test]

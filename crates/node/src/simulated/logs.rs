@@ -3,7 +3,8 @@
 
 use super::Fleet;
 use super::behavior::Behavior;
-use kinds::{ContainerState, ContainerStatus, Key, Node, Object, Pod, Time};
+use kinds::{ContainerState, ContainerStatus, Key, Object, Pod, Time};
+use object::LogExcerpt;
 use runtime::Caches;
 use std::sync::Arc;
 
@@ -14,20 +15,6 @@ pub struct Logs {
     fleet: Fleet,
 }
 
-/// Which of it somebody wants to see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
-    /// Goes on with what is written from now on, until the container ends.
-    pub follow: bool,
-    /// Of the run before this one.
-    pub previous: bool,
-    pub timestamps: bool,
-    /// Nothing older, in seconds since 1970.
-    pub since: Option<i64>,
-    pub tail_lines: Option<u64>,
-    pub limit_bytes: Option<u64>,
-}
-
 /// A log that is being read.
 #[derive(Debug)]
 pub struct Reader {
@@ -36,7 +23,7 @@ pub struct Reader {
     container: String,
     /// Which run of the container, from 0.
     run: i32,
-    excerpt: Excerpt,
+    excerpt: LogExcerpt,
     /// How many lines have been looked at.
     read: usize,
     is_done: bool,
@@ -49,12 +36,11 @@ impl Logs {
     }
 
     /// The log of a container; none if its node is not one of these, or dead. The error is what a kubelet would say.
-    pub fn open(&self, pod: &Key, container: &str, excerpt: Excerpt) -> Option<Result<Reader, String>> {
+    pub fn open(&self, pod: &Key, container: &str, excerpt: LogExcerpt) -> Option<Result<Reader, String>> {
         let pod = self.caches.of::<Pod>().get(pod)?;
         let node = pod.spec.node_name.as_str();
         self.fleet.member(node)?;
-        let node = self.caches.of::<Node>().named("", node);
-        if node.is_some_and(|node| Behavior::of_node(&node, &self.caches).is_dead()) {
+        if Behavior::of_node_named(node, &self.caches).is_dead() {
             return None;
         }
         Some(chosen_run(&pod, container, excerpt.previous).map(|run| Reader {
@@ -116,12 +102,12 @@ impl Reader {
     }
 }
 
-fn is_recent(at: Time, excerpt: Excerpt) -> bool {
+fn is_recent(at: Time, excerpt: LogExcerpt) -> bool {
     excerpt.since.is_none_or(|since| at.seconds() >= since)
 }
 
 /// How many lines at the beginning are not among the last that are wanted.
-fn skipped(lines: &[(Time, String)], excerpt: Excerpt) -> usize {
+fn skipped(lines: &[(Time, String)], excerpt: LogExcerpt) -> usize {
     let tail = excerpt.tail_lines.and_then(|tail| usize::try_from(tail).ok()).unwrap_or(usize::MAX);
     lines.len().saturating_sub(tail)
 }
@@ -182,7 +168,7 @@ fn lines(pod: &Pod, container: &str, run: i32) -> Option<Vec<(Time, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::ConfigMap;
+    use kinds::{ConfigMap, Node};
     use object::{Value, json};
 
     const START: &str = "2026-01-01T00:00:00Z";
@@ -216,7 +202,7 @@ mod tests {
         Logs::new(caches, Fleet::of(1))
     }
 
-    async fn all(logs: &Logs, excerpt: Excerpt) -> String {
+    async fn all(logs: &Logs, excerpt: LogExcerpt) -> String {
         let reader = logs.open(&Key::new("n", "p"), "c", excerpt).expect("the node is simulated");
         let mut reader = match reader {
             Ok(reader) => reader,
@@ -236,20 +222,20 @@ mod tests {
     async fn a_container_says_when_it_started_and_how_it_ended() {
         let first = STARTED.replace("run 2", "run 1");
         let crashed = format!("{first}{ENDED}");
-        let previous = Excerpt { previous: true, ..Excerpt::default() };
+        let previous = LogExcerpt { previous: true, ..LogExcerpt::default() };
         for (pod, excerpt, expected) in [
-            (pod(1, &running(), &ended(1)), Excerpt::default(), STARTED),
-            (pod(1, &ended(1), &json!({})), Excerpt::default(), &format!("{STARTED}{ENDED}")),
+            (pod(1, &running(), &ended(1)), LogExcerpt::default(), STARTED),
+            (pod(1, &ended(1), &json!({})), LogExcerpt::default(), &format!("{STARTED}{ENDED}")),
             (pod(1, &running(), &ended(1)), previous, &crashed),
-            (pod(1, &waiting("CrashLoopBackOff"), &ended(1)), Excerpt::default(), &crashed),
+            (pod(1, &waiting("CrashLoopBackOff"), &ended(1)), LogExcerpt::default(), &crashed),
             (
                 pod(0, &waiting("ContainerCreating"), &json!({})),
-                Excerpt::default(),
+                LogExcerpt::default(),
                 "container \"c\" in pod \"p\" is waiting to start: ContainerCreating",
             ),
             (
                 pod(0, &waiting("ImagePullBackOff"), &json!({})),
-                Excerpt::default(),
+                LogExcerpt::default(),
                 "container \"c\" in pod \"p\" is waiting to start: trying and failing to pull image",
             ),
             (pod(0, &running(), &json!({})), previous, "previous terminated container \"c\" in pod \"p\" not found"),
@@ -263,12 +249,12 @@ mod tests {
         let logs = logs(pod(1, &ended(1), &json!({})));
         let end = Time::parse(END).map(Time::seconds);
         for (excerpt, expected) in [
-            (Excerpt { tail_lines: Some(1), ..Excerpt::default() }, ENDED.to_owned()),
-            (Excerpt { tail_lines: Some(0), ..Excerpt::default() }, String::new()),
-            (Excerpt { since: end, ..Excerpt::default() }, ENDED.to_owned()),
-            (Excerpt { limit_bytes: Some(9), ..Excerpt::default() }, "simulated".to_owned()),
+            (LogExcerpt { tail_lines: Some(1), ..LogExcerpt::default() }, ENDED.to_owned()),
+            (LogExcerpt { tail_lines: Some(0), ..LogExcerpt::default() }, String::new()),
+            (LogExcerpt { since: end, ..LogExcerpt::default() }, ENDED.to_owned()),
+            (LogExcerpt { limit_bytes: Some(9), ..LogExcerpt::default() }, "simulated".to_owned()),
             (
-                Excerpt { tail_lines: Some(1), timestamps: true, ..Excerpt::default() },
+                LogExcerpt { tail_lines: Some(1), timestamps: true, ..LogExcerpt::default() },
                 format!("2026-01-01T00:00:05.000000000Z {ENDED}"),
             ),
         ] {
@@ -279,7 +265,7 @@ mod tests {
     #[tokio::test]
     async fn a_log_is_followed_until_the_container_ends() {
         let mut logs = logs(pod(1, &running(), &json!({})));
-        let follow = Excerpt { follow: true, ..Excerpt::default() };
+        let follow = LogExcerpt { follow: true, ..LogExcerpt::default() };
         let mut reader = logs.open(&Key::new("n", "p"), "c", follow).unwrap().unwrap();
         assert_eq!(reader.next().await.as_deref(), Some(STARTED));
         // It has been started again meanwhile.
@@ -291,7 +277,7 @@ mod tests {
     #[test]
     fn other_nodes_and_dead_ones_are_not_spoken_for() {
         let mut logs = logs(pod(0, &running(), &json!({})));
-        let open = |logs: &Logs, pod: &str| logs.open(&Key::new("n", pod), "c", Excerpt::default()).is_some();
+        let open = |logs: &Logs, pod: &str| logs.open(&Key::new("n", pod), "c", LogExcerpt::default()).is_some();
         assert!(open(&logs, "p") && !open(&logs, "other"));
         logs.caches.put(Object::<Node>::of(&json!({
             "metadata": { "name": "node-0", "annotations": { "simulated.setpoint.dev/state": "dead" } },

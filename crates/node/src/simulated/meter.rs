@@ -42,8 +42,8 @@ impl Meter {
     }
 
     fn of_pod(&self, pod: &Pod) -> (i64, i64) {
-        let node = self.caches.of::<Node>().named("", &pod.spec.node_name);
-        let behavior = Behavior::of_pod(pod, node.as_ref().map(|node| &***node), &self.caches);
+        let of_node = Behavior::of_node_named(&pod.spec.node_name, &self.caches);
+        let behavior = Behavior::of_pod(pod, &of_node, &self.caches);
         let said = |name: &str, unit: fn(Quantity) -> i64| at(behavior.get(name)?, unit, self.seconds());
         (said("cpu", Quantity::millis).unwrap_or(POD.0), said("memory", Quantity::units).unwrap_or(POD.1))
     }

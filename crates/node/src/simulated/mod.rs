@@ -14,7 +14,7 @@ mod pod;
 mod status;
 
 pub use fleet::{Fleet, Group};
-pub use logs::{Excerpt, Logs, Reader};
+pub use logs::{Logs, Reader};
 pub use meter::Meter;
 
 use addresses::Addresses;
@@ -142,12 +142,11 @@ impl Keepers {
         let mut plan = Plan::default();
         let Some(pod) = context.caches.of::<Pod>().get(&request.key) else { return Ok(plan) };
         let Some(member) = self.fleet.member(&pod.spec.node_name) else { return Ok(plan) };
-        let node = context.caches.of::<Node>().named("", &pod.spec.node_name);
-        let node = node.as_ref().map(|node| &***node);
-        let behavior = Behavior::of_pod(&pod, node, &context.caches);
-        if node.is_some_and(|node| Behavior::of_node(node, &context.caches).is_dead()) {
+        let of_node = Behavior::of_node_named(&pod.spec.node_name, &context.caches);
+        if of_node.is_dead() {
             return Ok(plan);
         }
+        let behavior = Behavior::of_pod(&pod, &of_node, &context.caches);
         let client = (self.as_node)(&pod.spec.node_name);
         let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
         let address = self.addresses.lock().get(member.index, &pod, neighbours);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn life(pod: &Pod) -> Life {
-        Life::of(pod, &Behavior::of_pod(pod, None, &Caches::default().with::<ConfigMap>()))
+        Life::of(pod, &Behavior::of_pod(pod, &Behavior::default(), &Caches::default().with::<ConfigMap>()))
     }
 
     /// Lets a pod live until nothing happens any more or `until` has passed: what it reports and when, in words.

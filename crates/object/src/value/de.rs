@@ -3,7 +3,8 @@
 use super::{FieldName, Map, Value};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
-    Deserialize, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use std::fmt;
@@ -12,7 +13,7 @@ type Error = serde_json::Error;
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+        Reader(&mut || ()).deserialize(deserializer)
     }
 }
 
@@ -25,10 +26,18 @@ impl<'de> Deserialize<'de> for Map {
     }
 }
 
-/// Takes whatever comes.
-struct Any;
+/// Takes whatever comes, and tells when a field comes again.
+pub(crate) struct Reader<'n, N: FnMut() + ?Sized>(pub(crate) &'n mut N);
 
-impl<'de> Visitor<'de> for Any {
+impl<'de, N: FnMut() + ?Sized> DeserializeSeed<'de> for Reader<'_, N> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, N: FnMut() + ?Sized> Visitor<'de> for Reader<'_, N> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +53,7 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Value::deserialize(deserializer)
+        self.deserialize(deserializer)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
@@ -73,7 +82,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = access.next_element()? {
+        while let Some(item) = access.next_element_seed(Reader(&mut *self.0))? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -81,8 +90,11 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
-        while let Some((key, value)) = access.next_entry::<FieldName, Value>()? {
-            fields.insert(key, value);
+        while let Some(key) = access.next_key::<FieldName>()? {
+            let value = access.next_value_seed(Reader(&mut *self.0))?;
+            if fields.insert(key, value).is_some() {
+                (self.0)();
+            }
         }
         Ok(Value::Object(fields))
     }
@@ -152,7 +164,7 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     type Error = Error;
     type Variant = Self;
 
-    fn variant_seed<T: serde::de::DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Error> {
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Error> {
         let name: serde::de::value::BorrowedStrDeserializer<'de, Error> =
             serde::de::value::BorrowedStrDeserializer::new(self.0);
         Ok((seed.deserialize(name)?, self))
@@ -166,7 +178,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
         Ok(())
     }
 
-    fn newtype_variant_seed<T: serde::de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
         Err(Error::custom("expected a plain name"))
     }
 

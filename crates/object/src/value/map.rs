@@ -97,11 +97,7 @@ impl Map {
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.remove_entry(key).map(|(_, value)| value)
-    }
-
-    pub fn remove_entry(&mut self, key: &str) -> Option<(FieldName, Value)> {
-        self.find(key).map(|at| self.entries.remove(at))
+        self.find(key).map(|at| self.entries.remove(at).1)
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&FieldName, &mut Value) -> bool) {

@@ -12,6 +12,7 @@ mod map;
 mod name;
 mod ser;
 
+pub(crate) use de::Reader;
 pub use map::Map;
 pub use name::FieldName;
 pub use serde_json::Number;

@@ -5,7 +5,6 @@ use kinds::{Deployment, Key, Kind, Node, Object};
 use object::{Value, json};
 use runtime::{Client, Event, Events, Https, ListOptions, PatchType, Target};
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +63,6 @@ pub(crate) struct Following<K: Kind> {
     events: Box<dyn Events>,
     pub objects: BTreeMap<String, Object<K>>,
     listed: bool,
-    kind: PhantomData<K>,
 }
 
 impl<K: Kind> Following<K> {
@@ -76,7 +74,7 @@ impl<K: Kind> Following<K> {
     pub(crate) async fn start_in(client: &Client, namespace: &str) -> Self {
         let events = client.watch(&K::ID, namespace, &ListOptions::default(), None).await;
         let events = events.expect("a watch can be opened");
-        let mut following = Following { events, objects: BTreeMap::new(), listed: false, kind: PhantomData };
+        let mut following = Following { events, objects: BTreeMap::new(), listed: false };
         while !following.listed {
             following.step().await;
         }
