@@ -7,6 +7,7 @@ use crate::authn::Authentication;
 use crate::authorization::Authorization;
 use crate::debug::DebugSources;
 use crate::flow::Flow;
+use crate::known::Recent;
 use crate::logs::LogSource;
 use crate::metrics::Metrics;
 use crate::openapi::Documents;
@@ -28,6 +29,7 @@ pub struct Shared {
     pub(crate) authentication: Authentication,
     pub(crate) authorization: Authorization,
     pub(crate) flow: Flow,
+    pub(crate) recent: Recent,
     pub(crate) documents: Documents,
     pub(crate) aggregated: Aggregated,
     pub(crate) audit: Option<Audit>,
@@ -69,6 +71,7 @@ impl Api {
             authentication,
             authorization,
             flow: Flow::default(),
+            recent: Recent::default(),
             documents: Documents::default(),
             aggregated: Aggregated::default(),
             audit,

@@ -119,7 +119,12 @@ impl Context {
 
     /// Fills in the defaults of the version that was asked for, and turns the object into the one that is stored.
     pub(crate) fn to_hub(&self, value: &mut Value) {
-        complete(&self.resource, value);
+        self.to_hub_changed(value, &Value::Null);
+    }
+
+    /// The same for an object that was made from another, which is complete.
+    pub(crate) fn to_hub_changed(&self, value: &mut Value, known: &Value) {
+        complete_changed(&self.resource, value, known);
         if self.viewer.is_converted() {
             self.resource.to_stored(value);
             complete(&self.hub, value);
@@ -192,7 +197,11 @@ impl Context {
 
 /// Fills in what the schema and the rules of the kind say of fields that were left out.
 pub(crate) fn complete(resource: &Resource, value: &mut Value) {
-    schema::fill(resource.schema(), resource.node, value);
+    complete_changed(resource, value, &Value::Null);
+}
+
+fn complete_changed(resource: &Resource, value: &mut Value, known: &Value) {
+    schema::fill_changed(resource.schema(), resource.node, value, known);
     if let Some(default) = resource.strategy.default {
         default(value);
     }

@@ -115,8 +115,9 @@ fn unknown_fields(
 }
 
 /// The same for the result of a patch, which is blamed in other words.
-pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded) -> Result<(), String> {
-    let unknown = schema::conform(resource.schema(), resource.node, &mut decoded.value).map_err(|e| e.to_string())?;
+pub(crate) fn conform_patched(resource: &Resource, decoded: &mut Decoded, known: &Value) -> Result<(), String> {
+    let unknown = schema::conform_changed(resource.schema(), resource.node, &mut decoded.value, known);
+    let unknown = unknown.map_err(|error| error.to_string())?;
     decoded.add_unknown(unknown);
     Ok(())
 }

@@ -18,6 +18,7 @@ mod debug;
 mod decode;
 mod flow;
 mod identity;
+mod known;
 mod local;
 mod logs;
 mod media;

@@ -30,29 +30,28 @@ pub(crate) fn deciding<T>(ctx: &Context, options: &Options, decide: impl FnOnce(
 
 /// The owners of a new object; none where they cannot be told.
 pub(crate) fn after_create(ctx: &Context, options: &Options, new: &Value) -> Option<Managers> {
-    let sent = Managers::for_update(None, new.at("metadata").get("managedFields"), "");
-    let owners = deciding(ctx, options, |kind, author| schema::apply::update(kind, author, None, new, sent));
-    owners.inspect_err(|error| tracing::warn!(%error, "managed fields cannot be told")).ok()
+    let mut owners = Managers::default().for_update(new.at("metadata").get("managedFields"), "");
+    let told = deciding(ctx, options, |kind, author| schema::apply::update(kind, author, None, new, &mut owners));
+    told.inspect_err(|error| tracing::warn!(%error, "managed fields cannot be told")).ok().map(|()| owners)
 }
 
 /// The owners after an update. Where they cannot be told, those that were there.
-pub(crate) fn after_update(ctx: &Context, options: &Options, old: &Value, new: &Value) -> Option<Managers> {
-    let stored = old.at("metadata").get("managedFields");
+pub(crate) fn after_update(ctx: &Context, options: &Options, old: &Value, owners: Managers, new: &Value) -> Managers {
     let sent = new.at("metadata").get("managedFields");
-    let managers = Managers::for_update(stored, sent, &ctx.target.subresource);
-    let owners = deciding(ctx, options, |kind, author| schema::apply::update(kind, author, Some(old), new, managers));
-    match owners {
-        Ok(owners) => Some(owners),
-        Err(error) => {
-            tracing::warn!(%error, "managed fields cannot be told");
-            Managers::decode(stored).ok()
-        }
+    let mut owners = owners.for_update(sent, &ctx.target.subresource);
+    let told = deciding(ctx, options, |kind, author| schema::apply::update(kind, author, Some(old), new, &mut owners));
+    if let Err(error) = told {
+        tracing::warn!(%error, "managed fields cannot be told");
     }
+    owners
 }
 
 /// Takes the owners out of an object. They are kept beside it until it is stored, for speed.
-pub(crate) fn set_aside(object: &mut Value) {
-    object.object_or_new("metadata").remove("managedFields");
+pub(crate) fn set_aside(object: &mut Value) -> Value {
+    match object.at("metadata").has("managedFields") {
+        true => object.object_or_new("metadata").remove("managedFields"),
+        false => Value::Null,
+    }
 }
 
 /// Writes owners into an object.

@@ -6,6 +6,7 @@
 
 use crate::admission::{self, Operation, Review};
 use crate::context::Context;
+use crate::known::Known;
 use crate::options::Options;
 use crate::{naming, ownership};
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use registry::{Committed, Object, Write};
 use schema::apply::Managers;
 use std::sync::Arc;
 use std::time::Duration;
+use store::Revision;
 
 /// So often a generated name is tried that is taken already.
 const MAX_NAME_ATTEMPTS: usize = 8;
@@ -77,10 +79,14 @@ pub(crate) async fn create(ctx: &Context, options: &Options, make: &mut Maker<'_
         }
         let name = new.at("metadata").text("name").to_owned();
         let key = ctx.hub.key(new.at("metadata").text("namespace"), &name);
-        let body = encode_owned(ctx, &new, managers.as_ref());
+        let managers = managers.unwrap_or_default();
+        let body = encode_owned(ctx, &new, &managers);
         writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
         match ctx.api.registry.commit(&writes).await? {
-            Committed::At(revision) => return Ok(Stored::Object(object_at(key, revision, body)?)),
+            Committed::At(revision) => {
+                remember(ctx, &key, revision, &body, Known { value: new, managers });
+                return Ok(Stored::Object(object_at(key, revision, body)?));
+            }
             Committed::Conflict(current) if current.first().is_some_and(Option::is_some) => {
                 names_tried += 1;
                 if !generated || names_tried == MAX_NAME_ATTEMPTS {
@@ -99,7 +105,7 @@ fn already_exists(ctx: &Context, name: &str, generated: bool) -> ApiError {
 }
 
 /// How an update names what it wants.
-pub(crate) type Editor<'a> = dyn FnMut(&Value) -> Result<Edited, ApiError> + Send + 'a;
+pub(crate) type Editor<'a> = dyn FnMut(&Known) -> Result<Edited, ApiError> + Send + 'a;
 
 /// Replaces an object by what `edit` makes of it. The edit is asked again if the object has changed meanwhile.
 ///
@@ -110,9 +116,9 @@ pub(crate) async fn update(ctx: &Context, options: &Options, edit: &mut Editor<'
     let mut current = ctx.api.registry.get(&key).await?;
     for _ in 0..MAX_ATTEMPTS {
         let Some(object) = current else { return Err(ctx.not_found()) };
-        let old = object.decode();
+        let old = ctx.api.recent.take(&object);
         let edited = edit(&old)?;
-        match replace(ctx, options, &object, &old, edited).await? {
+        match replace(ctx, options, &object, old, edited).await? {
             Replaced::Stored(stored) => return Ok(stored),
             Replaced::Changed(now) => {
                 ctx.catch_up().await?;
@@ -133,16 +139,14 @@ async fn replace(
     ctx: &Context,
     options: &Options,
     object: &Arc<Object>,
-    old: &Value,
+    old: Known,
     edited: Edited,
 ) -> Result<Replaced, ApiError> {
     let Edited { value: mut new, managers } = edited;
+    let (old, owners) = (&old.value, old.managers);
     check_preconditions(ctx, &new, old)?;
     carry_over(ctx, &mut new, old);
-    let managers = match managers {
-        Some(managers) => Some(managers),
-        None => ownership::after_update(ctx, options, old, &new),
-    };
+    let managers = managers.unwrap_or_else(|| ownership::after_update(ctx, options, old, owners, &new));
     ownership::set_aside(&mut new);
     let mut writes = Vec::new();
     admission::mutate(&mut Review::new(ctx, Operation::Update, &mut new, Some(old), options.dry_run))?;
@@ -153,10 +157,10 @@ async fn replace(
     admission::validate(&mut review)?;
     admission::allocate(&mut review)?;
     if options.dry_run {
-        ownership::record(&mut new, managers.as_ref());
+        ownership::record(&mut new, Some(&managers));
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
-    let body = encode_owned(ctx, &new, managers.as_ref());
+    let body = encode_owned(ctx, &new, &managers);
     if body == object.body() && writes.is_empty() {
         return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
@@ -174,7 +178,12 @@ async fn replace(
     }
     writes.insert(0, write);
     Ok(match ctx.api.registry.commit(&writes).await? {
-        Committed::At(revision) => Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?)),
+        Committed::At(revision) => {
+            if !gone {
+                remember(ctx, &object.key, revision, &body, Known { value: new, managers });
+            }
+            Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?))
+        }
         Committed::Conflict(current) => Replaced::Changed(current.into_iter().next().flatten()),
     })
 }
@@ -188,7 +197,13 @@ pub(crate) fn is_finished(ctx: &Context, object: &Value) -> bool {
         && !ctx.hub.strategy.holds.is_some_and(|holds| holds(object))
 }
 
-pub(crate) fn object_at(key: Bytes, revision: store::Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
+/// Keeps what was written for the next write.
+fn remember(ctx: &Context, key: &Bytes, revision: Revision, body: &Bytes, mut known: Known) {
+    known.value.set("apiVersion", &*ctx.hub.stored_as);
+    ctx.api.recent.keep(key.clone(), revision, body.len(), known);
+}
+
+pub(crate) fn object_at(key: Bytes, revision: Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
     Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
 }
 
@@ -198,8 +213,8 @@ pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
 }
 
 /// The bytes of an object with its owners beside it: they are written as they are, without becoming a tree first.
-fn encode_owned(ctx: &Context, value: &Value, managers: Option<&Managers>) -> Bytes {
-    let managed = managers.filter(|managers| !managers.is_empty()).map(|managers| {
+fn encode_owned(ctx: &Context, value: &Value, managers: &Managers) -> Bytes {
+    let managed = (!managers.is_empty()).then(|| {
         let mut json = String::with_capacity(1024);
         managers.write(&mut json);
         json
@@ -270,7 +285,6 @@ fn check_preconditions(ctx: &Context, new: &Value, old: &Value) -> Result<(), Ap
 
 /// What an update cannot change stays: the system's metadata, and whatever the subresource is not about.
 fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
-    let (metadata, before) = (new.object_or_new("metadata"), old.at("metadata"));
     const SYSTEM: [&str; 7] = [
         "uid",
         "creationTimestamp",
@@ -280,14 +294,17 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
         "selfLink",
         "resourceVersion",
     ];
-    for field in SYSTEM {
-        keep(metadata, before, field);
+    if !new.at("metadata").is_shared_with(old.at("metadata")) {
+        let metadata = new.object_or_new("metadata");
+        SYSTEM.iter().for_each(|field| keep(metadata, old.at("metadata"), field));
     }
     match ctx.target.subresource.as_str() {
         "status" => {
             // Other metadata may be written along: there are loops that may report and nothing else, and hold an object
             // back until they have cleaned up after it.
-            keep(metadata, before, "ownerReferences");
+            if new.at("metadata").at("ownerReferences") != old.at("metadata").at("ownerReferences") {
+                keep(new.object_or_new("metadata"), old.at("metadata"), "ownerReferences");
+            }
             let others: Vec<FieldName> = new.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             let before = old.as_object().into_iter().flatten().map(|(name, _)| name.clone());
             for field in others.into_iter().chain(before) {
@@ -311,6 +328,7 @@ fn carry_over(ctx: &Context, new: &mut Value, old: &Value) {
 fn keep(new: &mut Value, old: &Value, field: &str) {
     match old.at(field) {
         Value::Null => drop(new.remove(field)),
+        value if new.at(field) == value => {}
         value => new.set(field, value.clone()),
     }
 }
@@ -340,14 +358,10 @@ fn annotations_differ(new: &Value, old: &Value) -> bool {
 
 /// Whether anything has changed that is neither metadata nor status.
 fn differs_in_substance(new: &Value, old: &Value) -> bool {
-    let substance = |value: &Value, name: &str| match name {
-        "metadata" | "status" | "kind" | "apiVersion" => None,
-        name => value.get(name).filter(|value| !value.is_null()).cloned(),
-    };
     let (Some(new_fields), Some(old_fields)) = (new.as_object(), old.as_object()) else { return false };
     new_fields.keys().chain(old_fields.keys()).any(|name| match name.as_str() {
         "metadata" | "status" | "kind" | "apiVersion" => false,
-        name => new.get(name) != old.get(name) && substance(new, name) != substance(old, name),
+        name => new.at(name) != old.at(name),
     })
 }
 

@@ -29,7 +29,10 @@ pub(crate) fn controller() -> Controller {
     let unwanted = Mutex::new(Unwanted::default());
     Controller::new("attachdetach-controller")
         .primary::<Node>()
-        .watches::<Pod>(|pod, _| keys_of(&pod.spec.node_name))
+        .watches::<Pod>(|pod, _| match pod.claims().next() {
+            Some(_) => keys_of(&pod.spec.node_name),
+            None => Vec::new(),
+        })
         .watches::<VolumeAttachment>(|attachment, _| keys_of(&attachment.spec.node_name))
         .watches::<PersistentVolumeClaim>(|claim, caches| {
             let pods = caches.of::<Pod>().by("claim", &claim.key().to_string());

@@ -31,8 +31,8 @@ pub(crate) fn controller() -> Controller {
 }
 
 fn tainted_pods(change: &Change<Pod>, caches: &Caches) -> Vec<Key> {
-    let pods = change.sides().filter(|pod| !taints_under(pod, caches).is_empty());
-    pods.map(|pod| pod.key()).collect()
+    let pod = change.new.as_ref().or(change.old.as_ref()).filter(|pod| !taints_under(pod, caches).is_empty());
+    pod.map(|pod| pod.key()).into_iter().collect()
 }
 
 fn pods_of_node(change: &Change<Node>, caches: &Caches) -> Vec<Key> {

@@ -27,15 +27,17 @@ pub struct Progress {
 
 type Bucket<K> = BTreeMap<Arc<Key>, Arc<Object<K>>>;
 
-/// Every object is in `objects`; in `owned` under the UID of its controller, if it has one; and in each of `indexes`
-/// under whatever values that index gives it.
+/// Every object is in `objects`, and in each of `indexes` under whatever values that index gives it.
 #[derive(Debug)]
 struct Content<K: Kind> {
     objects: Bucket<K>,
-    owned: BTreeMap<String, Bucket<K>>,
-    /// In the order of [`Kind::INDEXES`].
+    /// By the UID of the controller, and then in the order of [`Kind::INDEXES`].
     indexes: Vec<BTreeMap<String, Bucket<K>>>,
 }
+
+/// Where among the indexes objects are found by their controllers, and where those of the kind start.
+const OWNED: usize = 0;
+const OF_KIND: usize = 1;
 
 /// What became different: one of the two is there, or both.
 #[derive(Debug)]
@@ -66,8 +68,7 @@ impl<K: Kind> Default for Cache<K> {
     fn default() -> Self {
         let content = Content {
             objects: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            indexes: K::INDEXES.iter().map(|_| BTreeMap::new()).collect(),
+            indexes: (0..OF_KIND + K::INDEXES.len()).map(|_| BTreeMap::new()).collect(),
         };
         Cache {
             content: RwLock::new(content),
@@ -102,14 +103,14 @@ impl<K: Kind> Cache<K> {
 
     /// Whatever has the object with this UID as its controller.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<Object<K>>> {
-        self.read().owned.get(uid).into_iter().flat_map(|bucket| bucket.values().cloned()).collect()
+        self.read().indexes[OWNED].get(uid).into_iter().flat_map(|bucket| bucket.values().cloned()).collect()
     }
 
     /// Whatever an index of the kind has under a value.
     pub fn by(&self, index: &str, value: &str) -> Vec<Arc<Object<K>>> {
         let at = K::INDEXES.iter().position(|(name, _)| *name == index);
         let at = at.unwrap_or_else(|| panic!("{} has no index {index:?}", K::ID.kind));
-        self.read().indexes[at].get(value).into_iter().flat_map(|bucket| bucket.values().cloned()).collect()
+        self.read().indexes[OF_KIND + at].get(value).into_iter().flat_map(|bucket| bucket.values().cloned()).collect()
     }
 
     pub fn len(&self) -> usize {
@@ -137,10 +138,7 @@ impl<K: Kind> Cache<K> {
     /// Puts an object in the place of whatever had its name; returns what is different.
     pub(crate) fn put(&self, object: Object<K>) -> Change<K> {
         let object = Arc::new(object);
-        let mut content = self.content.write();
-        let key = Arc::new(object.key());
-        let old = content.remove(&key);
-        content.insert(key, object.clone());
+        let old = self.content.write().put(object.key(), object.clone());
         Change { old, new: Some(object) }
     }
 
@@ -167,29 +165,36 @@ impl<K: Kind> Cache<K> {
 }
 
 impl<K: Kind> Content<K> {
-    fn insert(&mut self, key: Arc<Key>, object: Arc<Object<K>>) {
-        for (index, (_, values)) in self.indexes.iter_mut().zip(K::INDEXES) {
-            for value in values(&object) {
+    fn put(&mut self, key: Key, object: Arc<Object<K>>) -> Option<Arc<Object<K>>> {
+        let found = self.objects.get_key_value(&key).map(|(key, _)| key.clone());
+        let key = found.unwrap_or_else(|| Arc::new(key));
+        let old = self.objects.insert(key.clone(), object.clone());
+        for (at, index) in self.indexes.iter_mut().enumerate() {
+            let before = old.as_ref().map(|old| values(at, old)).unwrap_or_default();
+            let after = values(at, &object);
+            // Most changes move an object to no other place.
+            before.iter().filter(|value| !after.contains(value)).for_each(|value| take(index, value, &key));
+            for value in after {
                 index.entry(value).or_default().insert(key.clone(), object.clone());
             }
         }
-        if let Some(owner) = object.meta().controller() {
-            self.owned.entry(owner.uid.clone()).or_default().insert(key.clone(), object.clone());
-        }
-        self.objects.insert(key, object);
+        old
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<Object<K>>> {
         let object = self.objects.remove(key)?;
-        for (index, (_, values)) in self.indexes.iter_mut().zip(K::INDEXES) {
-            for value in values(&object) {
-                take(index, &value, key);
-            }
-        }
-        if let Some(owner) = object.meta().controller() {
-            take(&mut self.owned, &owner.uid, key);
+        for (at, index) in self.indexes.iter_mut().enumerate() {
+            values(at, &object).iter().for_each(|value| take(index, value, key));
         }
         Some(object)
+    }
+}
+
+/// What an object is found by in an index.
+fn values<K: Kind>(index: usize, object: &Object<K>) -> Vec<String> {
+    match index.checked_sub(OF_KIND) {
+        None => object.meta().controller().map(|owner| owner.uid.clone()).into_iter().collect(),
+        Some(at) => K::INDEXES[at].1(object),
     }
 }
 

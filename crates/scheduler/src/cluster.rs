@@ -79,6 +79,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
+    #[inline]
     pub(crate) fn domain(&self, slot: Slot) -> u32 {
         self.domains.get(slot as usize).copied().unwrap_or(NOWHERE)
     }

@@ -165,10 +165,11 @@ impl Ranking {
         for resident in &spot.residents {
             let regard = self.regard(cluster, resident);
             let spreads = self.shape.spread.len();
-            let leaving = resident.pod.metadata.is_being_deleted();
-            for (at, (amount, adds)) in facts.amounts.iter_mut().zip(&regard.relations).enumerate() {
+            let counted = facts.amounts.iter_mut().zip(&regard.relations).enumerate();
+            for (at, (amount, adds)) in counted.filter(|(_, (_, adds))| **adds != 0) {
                 // Whoever is on the way out does not count for how evenly pods are spread.
-                if let Some(amount) = amount.as_mut().filter(|_| !(leaving && at < spreads)) {
+                let leaving = || at < spreads && resident.pod.metadata.is_being_deleted();
+                if let Some(amount) = amount.as_mut().filter(|_| !leaving()) {
                     *amount += adds;
                 }
             }

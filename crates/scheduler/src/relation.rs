@@ -75,6 +75,7 @@ impl Relation {
         self.shares.get(slot as usize).map_or(0, |share| share.amount)
     }
 
+    #[inline]
     pub(crate) fn sum(&self, domain: u32, shift: Shift) -> i64 {
         let sum = self.sums.get(domain as usize).copied().unwrap_or(0);
         if shift.domain == domain { sum + shift.by } else { sum }

@@ -15,8 +15,18 @@ pub struct Mismatch(String);
 
 /// Makes `value` conform to `node` and returns the paths of what it dropped because it is unknown.
 pub fn conform(schema: &Schema, node: NodeId, value: &mut Value) -> Result<Vec<String>, Mismatch> {
+    conform_changed(schema, node, value, &Value::Null)
+}
+
+/// The same for a value that was made from `known`, which conforms: what the two still share is not looked at.
+pub fn conform_changed(
+    schema: &Schema,
+    node: NodeId,
+    value: &mut Value,
+    known: &Value,
+) -> Result<Vec<String>, Mismatch> {
     let mut walk = Walk { schema, unknown: Vec::new(), owner: "" };
-    walk.value(node, value, &Place::Root)?;
+    walk.value(node, value, known, &Place::Root)?;
     Ok(walk.unknown)
 }
 
@@ -60,13 +70,14 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn value(&mut self, node: NodeId, value: &mut Value, place: &Place<'_>) -> Result<(), Mismatch> {
+    fn value(&mut self, node: NodeId, value: &mut Value, known: &Value, place: &Place<'_>) -> Result<(), Mismatch> {
         match (self.schema.shape(node), value) {
             (Shape::Any, _) => Ok(()),
-            (Shape::Struct(_), Value::Object(fields)) => self.object(node, fields, place),
+            (Shape::Struct(_) | Shape::Map(_), value) if value.is_shared_with(known) => Ok(()),
+            (Shape::Struct(_), Value::Object(fields)) => self.object(node, fields, known, place),
             (Shape::List(list), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.value(list.items, item, &Place::Index(place, index))?;
+                    self.value(list.items, item, &known[index], &Place::Index(place, index))?;
                 }
                 Ok(())
             }
@@ -76,7 +87,7 @@ impl<'a> Walk<'a> {
                     if value.is_null() {
                         *value = empty(self.schema.shape(map.values));
                     }
-                    self.value(map.values, value, &Place::Key(place, key))?;
+                    self.value(map.values, value, &known[key.as_str()], &Place::Key(place, key))?;
                 }
                 Ok(())
             }
@@ -88,7 +99,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn object(&mut self, node: NodeId, fields: &mut Map, place: &Place<'_>) -> Result<(), Mismatch> {
+    fn object(&mut self, node: NodeId, fields: &mut Map, before: &Value, place: &Place<'_>) -> Result<(), Mismatch> {
         let Shape::Struct(known) = self.schema.shape(node) else { return Ok(()) };
         let outer = std::mem::replace(&mut self.owner, self.schema.node(node).name.as_deref().unwrap_or(""));
         let mut dropped = Vec::new();
@@ -96,7 +107,7 @@ impl<'a> Walk<'a> {
             match known.field(name) {
                 Some(_) if value.is_null() => dropped.push(name.clone()),
                 Some(field) => {
-                    self.value(field.node, value, &Place::Field(place, name))?;
+                    self.value(field.node, value, &before[name.as_str()], &Place::Field(place, name))?;
                     if !field.keeps_zero && is_zero(self.schema.shape(field.node), value) {
                         dropped.push(name.clone());
                     }

@@ -9,9 +9,15 @@ use object::{Map, Value};
 
 /// Sets every field below `value` that is absent and has a default.
 pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
+    fill_changed(schema, node, value, &Value::Null);
+}
+
+/// The same for a value that was made from `before`, which is filled: what the two still share is not looked at.
+pub fn fill_changed(schema: &Schema, node: NodeId, value: &mut Value, before: &Value) {
     match (schema.shape(node), value) {
+        (_, value) if value.is_shared_with(before) => {}
         (Shape::Struct(known), Value::Object(fields)) => {
-            for field in fill_present(schema, &known.fields, fields) {
+            for field in fill_present(schema, &known.fields, fields, before) {
                 let Some(default) = &field.default else { continue };
                 let mut value = default.clone();
                 fill(schema, field.node, &mut value);
@@ -19,10 +25,12 @@ pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
             }
         }
         (Shape::List(list), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| fill(schema, list.items, item));
+            let items = items.iter_mut().enumerate();
+            items.for_each(|(index, item)| fill_changed(schema, list.items, item, &before[index]));
         }
         (Shape::Map(map), Value::Object(entries)) => {
-            entries.values_mut().for_each(|value| fill(schema, map.values, value));
+            let entries = entries.iter_mut();
+            entries.for_each(|(key, value)| fill_changed(schema, map.values, value, &before[key.as_str()]));
         }
         _ => {}
     }
@@ -30,13 +38,13 @@ pub fn fill(schema: &Schema, node: NodeId, value: &mut Value) {
 
 /// Fills what is there, and returns the fields with a default that are not. Both are sorted by name, so one walk along
 /// both finds all.
-fn fill_present<'s>(schema: &Schema, known: &'s [Field], fields: &mut Map) -> Vec<&'s Field> {
+fn fill_present<'s>(schema: &Schema, known: &'s [Field], fields: &mut Map, before: &Value) -> Vec<&'s Field> {
     let mut missing = Vec::new();
     let mut present = fields.iter_mut().peekable();
     for field in known {
         while present.next_if(|(name, _)| name.as_str() < &*field.name).is_some() {}
         match present.next_if(|(name, _)| name.as_str() == &*field.name) {
-            Some((_, value)) => fill(schema, field.node, value),
+            Some((name, value)) => fill_changed(schema, field.node, value, &before[name.as_str()]),
             None => {
                 // A time that is not set is shown as an empty struct by the facts, and not at all by the API.
                 let no_time =

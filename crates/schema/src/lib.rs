@@ -13,7 +13,7 @@ pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 
-pub use conform::{Mismatch, conform};
+pub use conform::{Mismatch, conform, conform_changed};
 pub use facts::builtin;
-pub use fill::{default_of, fill};
+pub use fill::{default_of, fill, fill_changed};
 pub use node::{Field, List, ListMerge, Map, Node, NodeId, Patch, Scalar, Schema, Shape, Struct};

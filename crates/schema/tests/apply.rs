@@ -70,9 +70,10 @@ impl World {
     }
 
     fn update_at(&mut self, manager: &str, subresource: &str, new: Value) -> &mut Self {
-        let (old, managers) = (self.object.take(), std::mem::take(&mut self.managers));
-        let update = |kind: &Kind<'_>, author: &Author<'_>| update(kind, author, old.as_ref(), &new, managers).unwrap();
-        self.managers = self.write(manager, subresource, update);
+        let (old, mut managers) = (self.object.take(), std::mem::take(&mut self.managers));
+        self.write(manager, subresource, |kind, author| update(kind, author, old.as_ref(), &new, &mut managers))
+            .unwrap();
+        self.managers = managers;
         self.object = Some(new);
         self
     }

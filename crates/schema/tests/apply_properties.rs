@@ -156,13 +156,15 @@ impl World {
 
     fn update(&self, (old, managers): &State, manager: &str, new: Value) -> State {
         let author = Author { manager, subresource: "", time: "2024-01-01T00:00:00Z" };
-        let managers = update(&self.kind(), &author, Some(old), &new, managers.clone()).unwrap();
+        let mut managers = managers.clone();
+        update(&self.kind(), &author, Some(old), &new, &mut managers).unwrap();
         (new, managers)
     }
 
     fn created(&self, object: &Value) -> State {
         let author = Author { manager: "creator", subresource: "", time: "2024-01-01T00:00:00Z" };
-        let managers = update(&self.kind(), &author, None, object, Managers::default()).unwrap();
+        let mut managers = Managers::default();
+        update(&self.kind(), &author, None, object, &mut managers).unwrap();
         (object.clone(), managers)
     }
 

@@ -156,8 +156,8 @@ impl Cluster {
         let logs = Logs::new(control_plane.manager.caches.clone(), nodes.clone());
         api.show_logs(Arc::new(SimulatedLogs(logs)));
         api.debug("scheduling", Arc::new(control_plane.scheduling()));
+        // Clients need not wait for the loops, which read everything first; in a large cluster that takes a while.
         control_plane.campaign(identity(&options.data_dir, &ambient)?);
-        control_plane.manager.caches.synced().await;
         let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
         kubeconfig::write(&options.kubeconfig, &server_url(address), authority.certificate(), &admin)?;
         let kubeconfig = options.kubeconfig.clone();

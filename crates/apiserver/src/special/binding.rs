@@ -25,7 +25,7 @@ pub(super) async fn create(ctx: &Context, body: &[u8]) -> Answer {
     }
     let pod = of_pod(ctx, binding.at("metadata").text("name"))?;
     let time = ctx.now();
-    write::update(&pod, &options, &mut |old| bound(&pod, old, &binding, &time)).await?;
+    write::update(&pod, &options, &mut |old| bound(&old.value, &binding, &time)).await?;
     Ok(answer(ctx, StatusCode::CREATED, &success()))
 }
 
@@ -38,7 +38,7 @@ fn of_pod(ctx: &Context, name: &str) -> Result<Context, ApiError> {
     ctx.redirected("", "v1", "pods", named, "binding")
 }
 
-fn bound(ctx: &Context, old: &Value, binding: &Value, time: &str) -> Result<Edited, ApiError> {
+fn bound(old: &Value, binding: &Value, time: &str) -> Result<Edited, ApiError> {
     let name = old.at("metadata").text("name");
     let conflict = |cause: String| Err(ApiError::conflict("", "pods/binding", name, &cause));
     if old.at("metadata").has("deletionTimestamp") {
@@ -69,7 +69,6 @@ fn bound(ctx: &Context, old: &Value, binding: &Value, time: &str) -> Result<Edit
         &mut pod,
         json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": time }),
     );
-    let _ = ctx;
     Ok(Edited { value: pod, managers: None })
 }
 

@@ -3,6 +3,7 @@
 use super::binding::set_condition;
 use super::{Answer, answer, read, success};
 use crate::context::Context;
+use crate::known::Known;
 use crate::verbs::{DeleteRequest, delete_object};
 use crate::write::{self, Edited, Stored};
 use http::StatusCode;
@@ -136,8 +137,8 @@ async fn mark(ctx: &Context, dry_run: bool) -> Result<(), ApiError> {
         force: None,
     };
     let time = ctx.now();
-    let mut edit = |old: &Value| {
-        let mut pod = old.clone();
+    let mut edit = |old: &Known| {
+        let mut pod = old.value.clone();
         set_condition(
             &mut pod,
             json!({

@@ -3,6 +3,7 @@
 use super::{Answer, read};
 use crate::context::Context;
 use crate::decode::Decoded;
+use crate::known::Known;
 use crate::options::Options;
 use crate::pipeline::method_not_allowed;
 use crate::write::{self, Edited, Stored};
@@ -26,15 +27,15 @@ pub(super) async fn serve(ctx: &Context, body: &Bytes) -> Answer {
             let options = Options::parse(&ctx.query, "UpdateOptions")?;
             let mut scale = read(ctx, API_VERSION, "Scale", body)?;
             ctx.check_place(&mut scale)?;
-            write::update(ctx, &options, &mut |old| scaled(ctx, old, &scale)).await?
+            write::update(ctx, &options, &mut |old| scaled(ctx, &old.value, &scale)).await?
         }
         "patch" => {
             let options = Options::parse(&ctx.query, "PatchOptions")?;
             let Decoded { value: patch, .. } = decode::parse(media::Format::Json, body)?;
-            let mut edit = |old: &Value| {
-                let mut scale = of(old);
+            let mut edit = |old: &Known| {
+                let mut scale = of(&old.value);
                 verbs::patch_value(ctx, "autoscaling.v1.Scale", &mut scale, &patch)?;
-                scaled(ctx, old, &scale)
+                scaled(ctx, &old.value, &scale)
             };
             write::update(ctx, &options, &mut edit).await?
         }

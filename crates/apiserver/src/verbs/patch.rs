@@ -4,6 +4,7 @@
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode::{self, Decoded};
+use crate::known::Known;
 use crate::options::{FieldValidation, Options};
 use crate::ownership;
 use crate::write::{self, Edited};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use object::field::{Error, Path};
 use object::{ApiError, Edit, FieldName, Reason, Value, View};
-use schema::apply::{ApplyError, Managers};
+use schema::apply::ApplyError;
 use schema::patch::{PatchError, json_patch, merge_patch, strategic_merge_patch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ impl Kind {
     }
 }
 
+const OWNERS: &[u8] = b"managedFields";
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
 pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, ApiError> {
@@ -48,11 +50,13 @@ pub(crate) async fn patch(ctx: &Context, body: Bytes) -> Result<Response<Body>, 
         // Its fields are those of operations, not of the object.
         mistakes.iter_mut().for_each(|mistake| mistake.insert_str(0, "json patch "));
     }
-    let mut edit = |old: &Value| {
-        let mut value = old.clone();
+    // Few patches are about owners, and to write them out for the others would be a waste.
+    let of_owners = body.windows(OWNERS.len()).any(|window| window == OWNERS);
+    let mut edit = |old: &Known| {
+        let mut value = if of_owners { old.whole() } else { old.value.clone() };
         ctx.viewer.serve(&mut value);
         patched(ctx, kind, &mut value, &patch)?;
-        finish(ctx, kind, &patch, options.validation, value, &mistakes)
+        finish(ctx, kind, &patch, options.validation, value, &old.value, &mistakes)
     };
     let stored = write::update(ctx, &options, &mut edit).await?;
     Ok(super::stored(ctx, StatusCode::OK, stored))
@@ -158,6 +162,7 @@ fn finish(
     patch: &Value,
     validation: FieldValidation,
     value: Value,
+    old: &Value,
     mistakes: &[String],
 ) -> Result<Edited, ApiError> {
     let resource = &ctx.resource;
@@ -171,20 +176,22 @@ fn finish(
         let blamed = if kind == Kind::Strategic { as_go_prints(patch) } else { patched.to_string() };
         ApiError::invalid("", "", "", &[Error::invalid(&Path::new("patch"), blamed, why)])
     };
-    decode::conform_patched(resource, &mut decoded).map_err(|why| blame(&decoded.value, why))?;
+    // What the patch has not changed is right already, unless it was stored in another version or by another schema.
+    let known = if ctx.viewer.is_converted() || !resource.is_builtin() { &Value::Null } else { old };
+    decode::conform_patched(resource, &mut decoded, known).map_err(|why| blame(&decoded.value, why))?;
     if validation == FieldValidation::Strict && !decoded.mistakes.is_empty() {
         return Err(blame(&decoded.value, format!("strict decoding error: {}", decoded.mistakes.join(", "))));
     }
     let mut value = ctx.accept(decoded, validation)?;
     ctx.check_place(&mut value)?;
-    ctx.to_hub(&mut value);
+    ctx.to_hub_changed(&mut value, known);
     Ok(Edited { value, managers: None })
 }
 
 /// Server-side apply. What is not there yet is created.
 async fn apply(ctx: &Context, options: &Options, body: &[u8]) -> Result<Response<Body>, ApiError> {
     let applied = read_applied(ctx, options, body)?;
-    let mut edit = |old: &Value| applied_to(ctx, options, Some(old), &applied);
+    let mut edit = |old: &Known| applied_to(ctx, options, Some(old), &applied);
     match write::update(ctx, options, &mut edit).await {
         Err(error) if error.reason() == Reason::NotFound && ctx.target.subresource.is_empty() => {
             if !applied.at("metadata").text("uid").is_empty() {
@@ -245,9 +252,9 @@ fn read_applied(ctx: &Context, options: &Options, body: &[u8]) -> Result<Value, 
     Ok(value)
 }
 
-fn applied_to(ctx: &Context, options: &Options, live: Option<&Value>, applied: &Value) -> Result<Edited, ApiError> {
-    let stored = live.and_then(|live| live.at("metadata").get("managedFields"));
-    let managers = Managers::decode(stored).unwrap_or_default();
+fn applied_to(ctx: &Context, options: &Options, live: Option<&Known>, applied: &Value) -> Result<Edited, ApiError> {
+    let managers = live.map(|live| live.managers.clone()).unwrap_or_default();
+    let live = live.map(|live| &live.value);
     let force = options.force.unwrap_or(false);
     let result = ownership::deciding(ctx, options, |kind, author| {
         schema::apply::apply(kind, author, live, applied, managers, force)

@@ -52,6 +52,10 @@ impl Node {
         }
     }
 
+    fn is_placed_like(&self, other: &Node) -> bool {
+        self.id == other.id && self.key == other.key && self.owners == other.owners
+    }
+
     /// Whether it is on its way out and takes its dependents along first.
     pub(super) fn waits_for_dependents(&self) -> bool {
         self.is_being_deleted && self.foreground
@@ -66,16 +70,12 @@ impl Graph {
     /// Takes an object in; returns the UIDs of those that may have something to do now.
     pub(super) fn put(&mut self, node: Node) -> Vec<String> {
         let mut woken = Vec::new();
-        let named = (node.id.clone(), node.key.clone());
-        match self.names.get(&named) {
-            Some(before) if *before != node.uid => woken.extend(self.remove(&node.id, &node.key)),
-            _ => {}
-        }
-        if let Some(before) = self.nodes.get(&node.uid).cloned() {
-            self.unlink(&before);
+        // Most changes are none to the graph.
+        let before = self.nodes.get(&node.uid).cloned();
+        if !before.as_ref().is_some_and(|before| before.is_placed_like(&node)) {
+            woken.extend(self.place(&node, before.as_deref()));
         }
         for owner in &node.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(node.uid.clone());
             match self.nodes.get(&owner.uid) {
                 Some(owner) if owner.waits_for_dependents() => woken.extend([node.uid.clone(), owner.uid.clone()]),
                 Some(owner) if owner.key.namespace.is_empty() || owner.key.namespace == node.key.namespace => {}
@@ -88,8 +88,24 @@ impl Graph {
         if node.waits_for_dependents() {
             woken.extend(self.dependents(&node.uid));
         }
-        self.names.insert(named, node.uid.clone());
         self.nodes.insert(node.uid.clone(), Arc::new(node));
+        woken
+    }
+
+    /// Notes the name and the owners of an object, in place of those it had before.
+    fn place(&mut self, node: &Node, before: Option<&Node>) -> Vec<String> {
+        let named = (node.id.clone(), node.key.clone());
+        let woken = match self.names.get(&named) {
+            Some(other) if *other != node.uid => self.remove(&node.id, &node.key),
+            _ => Vec::new(),
+        };
+        if let Some(before) = before {
+            self.unlink(before);
+        }
+        for owner in &node.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(node.uid.clone());
+        }
+        self.names.insert(named, node.uid.clone());
         woken
     }
 

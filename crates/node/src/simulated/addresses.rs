@@ -5,7 +5,7 @@
 
 use super::machine;
 use kinds::{Object, Pod};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Default)]
@@ -16,10 +16,34 @@ pub(super) struct Addresses {
 /// What is remembered of one node.
 #[derive(Default)]
 struct OfNode {
+    /// The numbers of addresses that are taken, one bit each. Pods may go without a word, so some may be free.
+    taken: Option<[u64; WORDS]>,
     /// By UID, those that were given and no pod is known to have yet.
-    given: BTreeMap<String, String>,
+    given: BTreeMap<String, usize>,
     /// Where to look for the next, so that an address rests before it is given again.
     next: usize,
+}
+
+const WORDS: usize = machine::POD_ADDRESSES.div_ceil(64);
+
+impl OfNode {
+    /// A number that is free, from the next on. If all seem taken, or nothing is known yet, the pods are asked.
+    fn free(&mut self, node: usize, neighbours: impl FnOnce() -> Vec<Arc<Object<Pod>>>) -> Option<usize> {
+        self.look().or_else(|| {
+            let mut taken = [0; WORDS];
+            let known = neighbours();
+            let known = known.iter().filter_map(|pod| machine::pod_number(node, &pod.status.pod_ip));
+            known.chain(self.given.values().copied()).for_each(|number| taken[number / 64] |= 1 << (number % 64));
+            self.taken = Some(taken);
+            self.look()
+        })
+    }
+
+    fn look(&self) -> Option<usize> {
+        let taken = self.taken.as_ref()?;
+        let numbers = (self.next..machine::POD_ADDRESSES).chain(0..self.next);
+        numbers.into_iter().find(|number| taken[number / 64] & 1 << (number % 64) == 0)
+    }
 }
 
 impl Addresses {
@@ -35,27 +59,26 @@ impl Addresses {
             of_node.given.remove(&pod.metadata.uid);
             return pod.status.pod_ip.clone();
         }
-        if let Some(address) = of_node.given.get(&pod.metadata.uid) {
-            return address.clone();
+        if let Some(number) = of_node.given.get(&pod.metadata.uid) {
+            return machine::pod_address(node, *number);
         }
-        let neighbours = neighbours();
-        let known = neighbours.iter().map(|pod| &pod.status.pod_ip);
-        let taken: BTreeSet<&String> = known.chain(of_node.given.values()).collect();
-        let start = of_node.next;
-        let mut numbers = start..start + machine::POD_ADDRESSES;
-        let free = numbers.find(|number| !taken.contains(&machine::pod_address(node, *number)));
         // A node has more addresses than it may have pods; with too many all the same, some share one.
-        let number = free.unwrap_or(start);
-        let address = machine::pod_address(node, number);
+        let number = of_node.free(node, neighbours).unwrap_or(of_node.next);
+        if let Some(taken) = &mut of_node.taken {
+            taken[number / 64] |= 1 << (number % 64);
+        }
         of_node.next = (number + 1) % machine::POD_ADDRESSES;
-        of_node.given.insert(pod.metadata.uid.clone(), address.clone());
-        address
+        of_node.given.insert(pod.metadata.uid.clone(), number);
+        machine::pod_address(node, number)
     }
 
     /// A pod of a node is gone.
-    pub(super) fn forget(&mut self, node: usize, uid: &str) {
-        if let Some(of_node) = self.nodes.get_mut(&node) {
-            of_node.given.remove(uid);
+    pub(super) fn forget(&mut self, node: usize, pod: &Object<Pod>) {
+        let Some(of_node) = self.nodes.get_mut(&node) else { return };
+        let given = of_node.given.remove(&pod.metadata.uid);
+        let number = given.or_else(|| machine::pod_number(node, &pod.status.pod_ip));
+        if let (Some(taken), Some(number)) = (&mut of_node.taken, number) {
+            taken[number / 64] &= !(1 << (number % 64));
         }
     }
 }
@@ -82,16 +105,31 @@ mod tests {
             assert_eq!(addresses.get(3, &new, || neighbours.clone()), address, "it stays the same");
             neighbours.push(new);
         }
-        let given: BTreeSet<String> =
+        let given: std::collections::BTreeSet<String> =
             neighbours.iter().map(|pod| addresses.get(3, pod, || neighbours.clone())).collect();
         assert_eq!(given.len(), machine::POD_ADDRESSES);
+    }
+
+    #[test]
+    fn addresses_of_pods_that_went_without_a_word_are_found_again() {
+        let mut addresses = Addresses::default();
+        for round in 0..3 * machine::POD_ADDRESSES {
+            addresses.get(5, &pod(&format!("first-{round}"), ""), Vec::new);
+            addresses.get(5, &pod(&format!("first-{round}"), "10.192.5.1"), Vec::new);
+        }
+        let neighbours = vec![pod("left", &machine::pod_address(5, 7))];
+        let given: std::collections::BTreeSet<String> = (1..machine::POD_ADDRESSES)
+            .map(|number| addresses.get(5, &pod(&format!("next-{number}"), ""), || neighbours.clone()))
+            .collect();
+        assert_eq!(given.len(), machine::POD_ADDRESSES - 1);
+        assert!(!given.contains(&neighbours[0].status.pod_ip));
     }
 
     #[test]
     fn an_address_rests_before_it_is_given_again() {
         let mut addresses = Addresses::default();
         let first = addresses.get(0, &pod("a", ""), Vec::new);
-        addresses.forget(0, "a");
+        addresses.forget(0, &pod("a", ""));
         assert_ne!(addresses.get(0, &pod("b", ""), Vec::new), first);
     }
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub type AsNode = Arc<dyn Fn(&str) -> Client + Send + Sync>;
 
 /// So many pods of all nodes are seen to at once: each waits for a write, and writes that come together are cheap.
-const PODS_AT_ONCE: usize = 64;
+const PODS_AT_ONCE: usize = 512;
 /// Many, since a node whose lease is renewed too late is taken for lost: heartbeats must not queue behind one another when
 /// the API is busy.
 const NODES_AT_ONCE: usize = 256;
@@ -125,7 +125,10 @@ impl Keepers {
         let lease = context.caches.of::<Lease>().named(machine::LEASES, name);
         let written = match machine::renewal(name, lease.as_deref(), request.now) {
             Some(machine::Renewal::Create(lease)) => Some(client.create(&Lease::ID, &lease).await?),
-            Some(machine::Renewal::Update(lease)) => Some(client.update(&Lease::ID, "", &lease).await?),
+            Some(machine::Renewal::Patch(patch)) => {
+                let target = Target::named(Lease::ID, Key::new(machine::LEASES, name.as_str()));
+                Some(client.patch(&target, "", PatchType::Merge, &patch).await?)
+            }
             None => None,
         };
         // What happens to the node wakes this loop again at once; it must not find the lease as it was before.
@@ -133,7 +136,7 @@ impl Keepers {
             context.caches.seen(&Lease::ID, &lease).await;
         }
         let mut plan = Plan::default();
-        plan.requeue_after(machine::HEARTBEAT);
+        plan.requeue_after(machine::until_renewal(request.now));
         Ok(plan)
     }
 
@@ -161,7 +164,7 @@ impl Keepers {
                 }
             }
             pod::Step::Remove => {
-                self.addresses.lock().forget(member.index, &pod.metadata.uid);
+                self.addresses.lock().forget(member.index, &pod);
                 let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
                 match client.delete(&Target::of(&*pod), &at_once).await {
                     Err(error) if !is_outrun(&error) => return Err(error),

@@ -87,6 +87,11 @@ impl Value {
         }
     }
 
+    /// Whether both are objects, and copies of each other that nobody has changed.
+    pub fn is_shared_with(&self, other: &Value) -> bool {
+        matches!((self, other), (Value::Object(one), Value::Object(other)) if one.is_same(other))
+    }
+
     pub fn as_object(&self) -> Option<&Map> {
         match self {
             Value::Object(fields) => Some(fields),

@@ -1,5 +1,6 @@
 //! Trees from text, and types from trees.
 
+use super::map::Entries;
 use super::{FieldName, Map, Value};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -89,14 +90,14 @@ impl<'de, N: FnMut() + ?Sized> Visitor<'de> for Reader<'_, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
+        let mut fields = Entries::default();
         while let Some(key) = access.next_key::<FieldName>()? {
             let value = access.next_value_seed(Reader(&mut *self.0))?;
             if fields.insert(key, value).is_some() {
                 (self.0)();
             }
         }
-        Ok(Value::Object(fields))
+        Ok(Value::Object(fields.into()))
     }
 }
 

@@ -1,66 +1,128 @@
-//! A JSON object: entries in one list, sorted by key.
+//! A JSON object: entries in one list, sorted by key, and shared between copies until one of them is changed.
+//!
+//! A write of the API makes a new object from an old one and changes little. So copying costs a count, comparing stops
+//! where two copies still share, and a change copies the maps on the way to it and nothing else.
 
 use super::{FieldName, Value};
 use std::fmt;
+use std::sync::Arc;
 
 /// The fields of an object.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default)]
 pub struct Map {
-    entries: Vec<(FieldName, Value)>,
+    /// None: it is empty.
+    shared: Option<Arc<Entries>>,
 }
+
+/// Entries, each key once, sorted by it: a map in the making, or what a map is made of.
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct Entries(Vec<(FieldName, Value)>);
 
 /// Up to so many entries are looked through one after the other: most differ in length already.
 const FEW: usize = 12;
 
-impl Map {
-    pub const fn new() -> Self {
-        Map { entries: Vec::new() }
-    }
-
-    pub fn with_capacity(capacity: usize) -> Self {
-        Map { entries: Vec::with_capacity(capacity) }
-    }
-
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    pub fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    /// Where a key is.
-    fn find(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= FEW {
-            return self.entries.iter().position(|(name, _)| name.len() == key.len() && name.as_str() == key);
-        }
-        self.search(key).ok()
+impl Entries {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Entries(Vec::with_capacity(capacity))
     }
 
     /// Where a key is, or belongs.
     fn search(&self, key: &str) -> Result<usize, usize> {
         // Whoever fills a map mostly does so in order.
-        match self.entries.last() {
-            Some((last, _)) if last.as_str() < key => Err(self.entries.len()),
+        match self.0.last() {
+            Some((last, _)) if last.as_str() < key => Err(self.0.len()),
             None => Err(0),
-            Some(_) => self.entries.binary_search_by(|(name, _)| name.as_str().cmp(key)),
+            Some(_) => self.0.binary_search_by(|(name, _)| name.as_str().cmp(key)),
         }
     }
 
+    /// Sets a field, and returns what was there.
+    pub(super) fn insert(&mut self, key: impl Into<FieldName>, value: Value) -> Option<Value> {
+        let key = key.into();
+        match self.search(&key) {
+            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, value)),
+            Err(at) => {
+                self.0.insert(at, (key, value));
+                None
+            }
+        }
+    }
+
+    /// The value of a key, made first if there is none.
+    fn get_or_make(&mut self, key: FieldName, make: impl FnOnce() -> Value) -> &mut Value {
+        let at = self.search(&key).unwrap_or_else(|at| {
+            self.0.insert(at, (key, make()));
+            at
+        });
+        &mut self.0[at].1
+    }
+}
+
+impl From<Entries> for Map {
+    fn from(entries: Entries) -> Self {
+        Map { shared: (!entries.0.is_empty()).then(|| Arc::new(entries)) }
+    }
+}
+
+impl Map {
+    pub const fn new() -> Self {
+        Map { shared: None }
+    }
+
+    /// Entries as they are.
+    fn entries(&self) -> &[(FieldName, Value)] {
+        self.shared.as_deref().map_or(&[], |entries| entries.0.as_slice())
+    }
+
+    /// Entries to be changed: from here on they are this map's own.
+    fn own(&mut self) -> &mut Entries {
+        Arc::make_mut(self.shared.get_or_insert_default())
+    }
+
+    /// The same, where nothing is added.
+    fn entries_mut(&mut self) -> &mut [(FieldName, Value)] {
+        self.shared.as_mut().map_or(&mut [], |shared| Arc::make_mut(shared).0.as_mut_slice())
+    }
+
+    /// Whether two maps are copies of each other that nobody has changed. Maps that are equal need not be.
+    pub fn is_same(&self, other: &Map) -> bool {
+        match (&self.shared, &other.shared) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.shared = None;
+    }
+
+    /// Where a key is.
+    fn find(&self, key: &str) -> Option<usize> {
+        let shared = self.shared.as_ref()?;
+        if shared.0.len() <= FEW {
+            return shared.0.iter().position(|(name, _)| name.len() == key.len() && name.as_str() == key);
+        }
+        shared.search(key).ok()
+    }
+
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.find(key).map(|at| &self.entries[at].1)
+        self.find(key).map(|at| &self.entries()[at].1)
     }
 
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.find(key).map(|at| &mut self.entries[at].1)
+        self.find(key).map(|at| &mut self.entries_mut()[at].1)
     }
 
     pub fn get_key_value(&self, key: &str) -> Option<(&FieldName, &Value)> {
-        self.find(key).map(|at| (&self.entries[at].0, &self.entries[at].1))
+        self.find(key).map(|at| (&self.entries()[at].0, &self.entries()[at].1))
     }
 
     pub fn contains_key(&self, key: &str) -> bool {
@@ -69,39 +131,26 @@ impl Map {
 
     /// Sets a field, and returns what was there.
     pub fn insert(&mut self, key: impl Into<FieldName>, value: Value) -> Option<Value> {
-        let key = key.into();
-        match self.search(&key) {
-            Ok(at) => Some(std::mem::replace(&mut self.entries[at].1, value)),
-            Err(at) => {
-                self.entries.insert(at, (key, value));
-                None
-            }
-        }
+        self.own().insert(key, value)
     }
 
     /// The value of a key; null is put there first if there is none.
     pub(super) fn get_or_null(&mut self, key: &str) -> &mut Value {
-        let at = match self.search(key) {
-            Ok(at) => at,
-            Err(at) => {
-                self.entries.insert(at, (key.into(), Value::Null));
-                at
-            }
-        };
-        &mut self.entries[at].1
+        self.own().get_or_make(key.into(), Value::default)
     }
 
     pub fn entry(&mut self, key: impl Into<FieldName>) -> Entry<'_> {
-        let key = key.into();
-        Entry { place: self.search(&key), key, map: self }
+        Entry { key: key.into(), map: self }
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.find(key).map(|at| self.entries.remove(at).1)
+        self.find(key).map(|at| self.own().0.remove(at).1)
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&FieldName, &mut Value) -> bool) {
-        self.entries.retain_mut(|(key, value)| keep(key, value));
+        if let Some(shared) = &mut self.shared {
+            Arc::make_mut(shared).0.retain_mut(|(key, value)| keep(key, value));
+        }
     }
 
     pub fn append(&mut self, other: &mut Map) {
@@ -109,27 +158,27 @@ impl Map {
     }
 
     pub fn iter(&self) -> Iter<'_> {
-        self.entries.iter().map(|(key, value)| (key, value))
+        self.entries().iter().map(|(key, value)| (key, value))
     }
 
     pub fn iter_mut(&mut self) -> IterMut<'_> {
-        self.entries.iter_mut().map(|(key, value)| (&*key, value))
+        self.entries_mut().iter_mut().map(|(key, value)| (&*key, value))
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &FieldName> + DoubleEndedIterator + Clone {
-        self.entries.iter().map(|(key, _)| key)
+        self.entries().iter().map(|(key, _)| key)
     }
 
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> + DoubleEndedIterator + Clone {
-        self.entries.iter().map(|(_, value)| value)
+        self.entries().iter().map(|(_, value)| value)
     }
 
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Value> + DoubleEndedIterator {
-        self.entries.iter_mut().map(|(_, value)| value)
+        self.entries_mut().iter_mut().map(|(_, value)| value)
     }
 
     pub fn into_values(self) -> impl ExactSizeIterator<Item = Value> {
-        self.entries.into_iter().map(|(_, value)| value)
+        self.into_iter().map(|(_, value)| value)
     }
 }
 
@@ -146,23 +195,21 @@ pub(super) type IterMut<'a> = std::iter::Map<
 pub struct Entry<'a> {
     map: &'a mut Map,
     key: FieldName,
-    place: Result<usize, usize>,
 }
 
 impl<'a> Entry<'a> {
     pub fn or_insert_with(self, make: impl FnOnce() -> Value) -> &'a mut Value {
-        let at = match self.place {
-            Ok(at) => at,
-            Err(at) => {
-                self.map.entries.insert(at, (self.key, make()));
-                at
-            }
-        };
-        &mut self.map.entries[at].1
+        self.map.own().get_or_make(self.key, make)
     }
 
     pub fn or_insert(self, value: Value) -> &'a mut Value {
         self.or_insert_with(|| value)
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.entries() == other.entries()
     }
 }
 
@@ -174,16 +221,19 @@ impl fmt::Debug for Map {
 
 impl<K: Into<FieldName>, V: Into<Value>> FromIterator<(K, V)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut map = Map::new();
-        map.extend(entries);
-        map
+        let mut made = Entries::default();
+        for (key, value) in entries {
+            made.insert(key, value.into());
+        }
+        made.into()
     }
 }
 
 impl<K: Into<FieldName>, V: Into<Value>> Extend<(K, V)> for Map {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        let own = self.own();
         for (key, value) in entries {
-            self.insert(key, value.into());
+            own.insert(key, value.into());
         }
     }
 }
@@ -193,7 +243,7 @@ impl IntoIterator for Map {
     type IntoIter = std::vec::IntoIter<(FieldName, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+        self.shared.map(Arc::unwrap_or_clone).unwrap_or_default().0.into_iter()
     }
 }
 

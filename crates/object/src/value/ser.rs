@@ -1,5 +1,6 @@
 //! Trees from what serializes itself, and texts from trees.
 
+use super::map::Entries;
 use super::{FieldName, Map, Value};
 use serde::ser::{
     Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple, SerializeTupleStruct,
@@ -131,11 +132,11 @@ impl Serializer for Builder {
     }
 
     fn serialize_map(self, length: Option<usize>) -> Result<Fields, Error> {
-        Ok(Fields { fields: Map::with_capacity(length.unwrap_or(0)), key: None })
+        Ok(Fields { fields: Entries::with_capacity(length.unwrap_or(0)), key: None })
     }
 
     fn serialize_struct(self, _: &'static str, length: usize) -> Result<Fields, Error> {
-        Ok(Fields { fields: Map::with_capacity(length), key: None })
+        Ok(Fields { fields: Entries::with_capacity(length), key: None })
     }
 
     fn serialize_struct_variant(
@@ -192,7 +193,7 @@ impl SerializeTupleStruct for Items {
 }
 
 pub(super) struct Fields {
-    fields: Map,
+    fields: Entries,
     key: Option<FieldName>,
 }
 
@@ -215,7 +216,7 @@ impl SerializeMap for Fields {
     }
 
     fn end(self) -> Result<Value, Error> {
-        Ok(Value::Object(self.fields))
+        Ok(Value::Object(self.fields.into()))
     }
 }
 
@@ -229,6 +230,6 @@ impl SerializeStruct for Fields {
     }
 
     fn end(self) -> Result<Value, Error> {
-        Ok(Value::Object(self.fields))
+        Ok(Value::Object(self.fields.into()))
     }
 }

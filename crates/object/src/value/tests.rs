@@ -24,6 +24,24 @@ fn fields_are_sorted_and_the_last_of_two_counts() {
 }
 
 #[test]
+fn copies_share_until_one_of_them_is_changed() {
+    let old = json!({ "a": { "b": 1 }, "c": { "d": [{ "e": 2 }] } });
+    let mut new = old.clone();
+    let same = |new: &Value, path: &[&str]| {
+        let at = |value: &Value| path.iter().fold(value.clone(), |value, name| value[*name].clone());
+        matches!((at(new), at(&old)), (Value::Object(new), Value::Object(old)) if new.is_same(&old))
+    };
+    assert!(same(&new, &[]));
+    new["a"]["b"] = json!(3);
+    assert!(!same(&new, &[]) && !same(&new, &["a"]) && same(&new, &["c"]));
+    assert_eq!(old, json!({ "a": { "b": 1 }, "c": { "d": [{ "e": 2 }] } }));
+    new["c"]["d"][0]["e"] = json!(4);
+    assert_eq!((&old["c"]["d"][0]["e"], &new["c"]["d"][0]["e"]), (&json!(2), &json!(4)));
+    new.as_object_mut().unwrap().retain(|name, _| name == "c");
+    assert_eq!(new, json!({ "c": { "d": [{ "e": 4 }] } }));
+}
+
+#[test]
 fn what_is_missing_is_null_to_look_at_and_made_to_be_set() {
     let mut value = json!({ "a": [1] });
     assert_eq!(value["x"]["y"], Value::Null);

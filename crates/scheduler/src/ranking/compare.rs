@@ -31,11 +31,13 @@ struct Range {
 impl Range {
     const NONE: Range = Range { least: i64::MAX, most: i64::MIN };
 
+    #[inline]
     fn take(&mut self, value: i64) {
         self.least = self.least.min(value);
         self.most = self.most.max(value);
     }
 
+    #[inline]
     fn is_flat(self) -> bool {
         self.least >= self.most
     }

@@ -77,6 +77,9 @@ impl Comparison<'_> {
     }
 
     fn fields(&self, known: Fields<'_>, old: &Map, new: &Map, changes: &mut Changes) -> Result<(), Invalid> {
+        if old.is_same(new) {
+            return Ok(());
+        }
         let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
@@ -95,6 +98,9 @@ impl Comparison<'_> {
     }
 
     fn items(&self, known: Items<'_>, old: &[Value], new: &[Value], changes: &mut Changes) -> Result<(), Invalid> {
+        if old == new {
+            return Ok(());
+        }
         let (old, new) = (known.sorted(old)?, known.sorted(new)?);
         let (mut before, mut after) = (old.as_slice(), new.as_slice());
         loop {

@@ -169,13 +169,12 @@ impl Managers {
         Ok(managers)
     }
 
-    /// The owners that an update starts from, given `managedFields` of the stored object and of the one in the
+    /// The owners that an update starts from, given those that are stored and `managedFields` of the object in the
     /// request. A client may edit them, and clear them by sending an empty list or one empty entry. One that leaves
     /// them out or sends nonsense does not know them and changes nothing; nor does one that writes a subresource.
-    pub fn for_update(stored: Option<&Value>, sent: Option<&Value>, subresource: &str) -> Self {
-        let stored = || Managers::decode(stored).unwrap_or_default();
+    pub fn for_update(self, sent: Option<&Value>, subresource: &str) -> Self {
         if !subresource.is_empty() {
-            return stored();
+            return self;
         }
         let blank = |entry: &Value| entry.as_object().is_some_and(|fields| fields.values().all(Value::is_null));
         match sent {
@@ -183,7 +182,7 @@ impl Managers {
             Some(Value::Array(entries)) if matches!(entries.as_slice(), [entry] if blank(entry)) => Managers::default(),
             sent => match Managers::decode(sent) {
                 Ok(managers) if !managers.is_empty() => managers,
-                Ok(_) | Err(_) => stored(),
+                Ok(_) | Err(_) => self,
             },
         }
     }
@@ -315,7 +314,8 @@ mod tests {
             ("cleared by an empty entry", Some(json!([{}])), "", None),
             ("a subresource clears nothing", Some(json!([])), "status", Some("stored")),
         ] {
-            let managers = Managers::for_update(Some(&stored), sent.as_ref(), subresource);
+            let stored = Managers::decode(Some(&stored)).unwrap();
+            let managers = stored.for_update(sent.as_ref(), subresource);
             assert_eq!(managers.iter().next().map(|entry| entry.owner.manager.as_str()), expected, "{why}");
         }
     }

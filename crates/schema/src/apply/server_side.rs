@@ -58,7 +58,7 @@ pub fn apply(
     author: &Author<'_>,
     live: Option<&Value>,
     applied: &Value,
-    managers: Managers,
+    mut managers: Managers,
     force: bool,
 ) -> Result<(Value, Managers), ApplyError> {
     let managed_fields = applied.pointer("/metadata/managedFields");
@@ -67,7 +67,7 @@ pub fn apply(
     }
     check_applied(kind.schema, kind.node, applied)?;
     let owner = author.identity(kind, Operation::Apply);
-    let mut managers = managers.settled(kind);
+    managers.settle(kind);
     let fields = fields_of(kind.schema, kind.node, applied)?.without(kind.reset);
     let Some(live) = live else {
         managers.own(Managed { owner, time: Some(author.time.to_owned()), fields });
@@ -75,7 +75,7 @@ pub fn apply(
     };
     if managers.is_empty() {
         let before = Author { manager: BEFORE_FIRST_APPLY, ..*author };
-        managers = track(kind, &before, &zero(kind.schema, kind.node), live, managers)?;
+        track(kind, &before, &zero(kind.schema, kind.node), live, &mut managers)?;
     }
 
     let last = managers.remove(&owner);

@@ -33,23 +33,26 @@ pub(super) static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// The owners after `new` replaced `old`; for an object that is created, `old` is none.
+/// Makes of the owners those after `new` replaced `old`; for an object that is created, `old` is none.
 ///
 /// The author owns what was added or modified, and nobody else does. What was removed has no owner. An author who
 /// changed nothing keeps the entry that was there, with its time. An existing object without any owner stays without:
 /// somebody has cleared them, and ownership starts again with the first apply.
 ///
-/// An error means that one of the objects does not fit its schema; the caller keeps the owners that were there.
+/// An error means that one of the objects does not fit its schema; the owners are those that were there.
 pub fn update(
     kind: &Kind<'_>,
     author: &Author<'_>,
     old: Option<&Value>,
     new: &Value,
-    managers: Managers,
-) -> Result<Managers, Invalid> {
+    managers: &mut Managers,
+) -> Result<(), Invalid> {
     match old {
-        Some(_) if managers.is_empty() => Ok(managers),
-        Some(old) => track(kind, author, old, new, managers.settled(kind)),
+        Some(_) if managers.is_empty() => Ok(()),
+        Some(old) => {
+            managers.settle(kind);
+            track(kind, author, old, new, managers)
+        }
         None => track(kind, author, &zero(kind.schema, kind.node), new, managers),
     }
 }
@@ -59,8 +62,8 @@ pub(super) fn track(
     author: &Author<'_>,
     old: &Value,
     new: &Value,
-    mut managers: Managers,
-) -> Result<Managers, Invalid> {
+    managers: &mut Managers,
+) -> Result<(), Invalid> {
     let changes = compare(kind.schema, kind.node, old, new)?.without(kind.reset);
     let gained = changes.added.union(changes.modified);
     managers.lose(kind, &gained);
@@ -73,7 +76,7 @@ pub(super) fn track(
     }
     managers.merge_oldest();
     managers.sort();
-    Ok(managers)
+    Ok(())
 }
 
 impl Managers {
@@ -90,13 +93,12 @@ impl Managers {
         });
     }
 
-    /// The same owners in the terms of the current schema: where a type has come to merge as one value, who owned
+    /// Puts owners in the terms of the current schema: where a type has come to merge as one value, who owned
     /// something in it owns it.
-    pub(super) fn settled(mut self, kind: &Kind<'_>) -> Self {
+    pub(super) fn settle(&mut self, kind: &Kind<'_>) {
         for entry in self.entries.iter_mut().filter(|entry| kind.comparable(&entry.owner.api_version)) {
             settle(kind.schema, Place::root(kind.node), &mut entry.fields);
         }
-        self
     }
 
     fn merge_oldest(&mut self) {

@@ -156,6 +156,7 @@ impl Sqlite {
             db,
             head,
             sweep,
+            load: sweep::Load::default(),
             checkpoint,
             watermark,
             _dir: dir.clone(),

@@ -8,7 +8,7 @@ use super::Shared;
 use super::checkpoint::Checkpoint;
 use super::files::DataDir;
 use super::log::{self, LogError, LogResult};
-use super::sweep::Sweep;
+use super::sweep::{Load, Pace, Sweep};
 use super::watermark::Watermark;
 use crate::data::Commit;
 use crate::head::Head;
@@ -75,6 +75,7 @@ pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) head: Head,
     pub(super) sweep: Sweep,
+    pub(super) load: Load,
     pub(super) checkpoint: Checkpoint,
     pub(super) watermark: Watermark,
     /// Nobody else gets the directory while this thread may write.
@@ -104,10 +105,11 @@ impl Writer {
     fn serve(&mut self) -> LogResult<()> {
         loop {
             let now = self.shared.clock.wall();
+            let pace = self.load.pace(now);
             let first = match self.queue.try_recv() {
                 Ok(request) => request,
-                Err(_) if self.sweep.is_due(self.head.revision(), now) => {
-                    self.sweep_idly(now)?;
+                Err(_) if self.sweep.is_due(pace, self.head.revision(), now) => {
+                    self.sweep_alone(pace, now)?;
                     continue;
                 }
                 Err(_) => match self.queue.blocking_recv() {
@@ -115,15 +117,20 @@ impl Writer {
                     None => return Ok(()),
                 },
             };
-            if self.serve_group(first)? {
+            if self.serve_group(first, pace)? {
                 return Ok(());
             }
         }
     }
 
     /// Serves a request and all that have gathered behind it; true if one of them was to close.
-    fn serve_group(&mut self, first: Request) -> LogResult<bool> {
+    fn serve_group(&mut self, first: Request, pace: Pace) -> LogResult<bool> {
         let now = self.shared.clock.wall();
+        if pace == Pace::Busy {
+            // Whoever is about to bring something more goes first. On a machine that has nothing else to do this takes
+            // no time; on a busy one groups grow, and syncs become few.
+            std::thread::yield_now();
+        }
         let mut group = Group::default();
         self.decide(first, now, &mut group);
         while !group.is_full()
@@ -132,6 +139,7 @@ impl Writer {
             self.decide(next, now, &mut group);
         }
         // A checkpoint may have failed meanwhile, and nothing is acknowledged after that.
+        self.load.note(group.commits.len(), now);
         let written = self.write(&group, now).and_then(|()| self.shared.check_checkpoint());
         if let Err(error) = written {
             // Nobody can know what reached the disk, so the authors are told just that.
@@ -168,7 +176,7 @@ impl Writer {
 
     fn write(&mut self, group: &Group, now: Timestamp) -> LogResult<()> {
         let head = self.head.revision();
-        if group.commits.is_empty() && !self.sweep.is_due(head, now) {
+        if group.commits.is_empty() && !self.sweep.is_due(Pace::Busy, head, now) {
             return Ok(());
         }
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
@@ -192,9 +200,9 @@ impl Writer {
         }
     }
 
-    fn sweep_idly(&mut self, now: Timestamp) -> LogResult<()> {
+    fn sweep_alone(&mut self, pace: Pace, now: Timestamp) -> LogResult<()> {
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        self.sweep.idle(&self.db, self.head.revision(), now)?;
+        self.sweep.alone(&self.db, pace, self.head.revision(), now)?;
         self.make_durable()?;
         self.shared.check_checkpoint()?;
         self.publish(&mut Group::default());
