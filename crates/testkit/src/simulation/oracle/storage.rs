@@ -41,6 +41,9 @@ pub(super) fn claim(all: &Observed, claim: &Object<PersistentVolumeClaim>, gaps:
     } else {
         gaps.same("its phase", "Bound", &claim.status.phase);
         gaps.same("volumes that are its", vec![name.as_str()], volumes);
+        let size = volumes_of(all, &meta.uid).map(|volume| volume.capacity()).max().unwrap_or_default();
+        let is_large_enough = claim.requested() <= size && claim.requested() <= claim.capacity();
+        gaps.expect("is smaller than it should be", is_large_enough);
     }
 }
 
