@@ -231,6 +231,13 @@ fn what_serves_and_limits_workloads_is_found_if_its_loops_forget_something() {
             found: "is released and should be gone",
         },
         Broken {
+            account: "attachdetach-controller",
+            writes: ("POST", "/volumeattachments"),
+            how: Forgets,
+            users: (&["statefulset"], false),
+            found: "its attached volumes",
+        },
+        Broken {
             account: "expand-controller",
             writes: ("PUT", "/persistentvolumes/"),
             how: Forgets,

@@ -4,6 +4,7 @@
 //! what is comes to match what is wanted, and then nothing is written any more. Whatever happened follows from the
 //! seed, so a failure is replayed by its number.
 
+mod driver;
 mod evictions;
 mod faults;
 mod oracle;

@@ -1,10 +1,11 @@
 //! The cluster that is simulated: a real API on a store in memory, and real loops, which may crash.
 
+use super::driver;
 use super::faults::{Faults, Faulty};
 use super::sabotage::Sabotage;
 use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
-use kinds::{ConfigMap, Id, Kind, Node, Object, Pod};
+use kinds::{ConfigMap, Id, Kind, Node, Object, Pod, StorageClass};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
 use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
@@ -56,6 +57,14 @@ fn measure(api: &Api, admin: &Client, nodes: &Fleet, ambient: &Ambient) {
     api.measure(Arc::new(SimulatedUsage::new(&manager.caches, nodes, &ambient.clock)));
 }
 
+/// Lets loops work as the administrator, whom no fault affects; they tell nothing.
+fn run_as_admin(loops: Vec<Controller>, admin: &Client, ambient: &Ambient) {
+    let identity = |_: &Controller| Identity { client: admin.clone(), tell: Arc::new(|_| {}) };
+    let manager = Manager::start(loops, admin, identity, ambient, &prometheus::Registry::new());
+    let tasks = ambient.tasks.child();
+    tasks.clone().spawn_until_stopped("loops of the administrator", async move { manager.work(&tasks).await });
+}
+
 impl World {
     /// A cluster of so many servers and nodes with their loops at work, and no faults yet.
     pub async fn start(seed: u64, servers: usize, nodes: usize) -> Self {
@@ -86,12 +95,17 @@ impl World {
             Server { clients, running: ambient.tasks.child(), loops: None }
         });
         let servers: Vec<_> = servers.collect();
+        let has_nodes = nodes > 0;
         let nodes = Fleet::of(nodes);
         measure(&api, &admin, &nodes, &ambient);
         let resources = admin.discover().await.expect("the administrator can look around");
         let resources = resources.into_iter().filter(|resource| resource.can("list") && resource.can("create"));
         let resources = resources.map(|resource| resource.id).collect();
         let mut world = World { api, ambient, faults, random, admin, resources, nodes, servers };
+        if has_nodes {
+            world.create::<StorageClass>(driver::class()).await;
+            run_as_admin(driver::controllers(), &world.admin, &world.ambient);
+        }
         world.revive_all().await;
         world
     }
@@ -103,10 +117,7 @@ impl World {
         let mut few = controllers::all(&Settings::default());
         few.retain(|controller| names.contains(&controller.name));
         assert_eq!(few.len(), names.len(), "all of these are there: {names:?}");
-        let identity = |_: &Controller| Identity { client: world.admin.clone(), tell: Arc::new(|_| {}) };
-        let manager = Manager::start(few, &world.admin, identity, &world.ambient, &prometheus::Registry::new());
-        let tasks = world.ambient.tasks.child();
-        tasks.clone().spawn_until_stopped("few loops", async move { manager.work(&tasks).await });
+        run_as_admin(few, &world.admin, &world.ambient);
         world
     }
 

@@ -19,6 +19,8 @@ struct Subject {
     change: fn(&str, &World) -> Value,
 }
 
+/// By this a node leaves it to others to attach volumes to it.
+pub(super) const MANAGED: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 /// Where users work: this one is there for good, and the others come and go.
 const NAMESPACES: [&str; 3] = ["default", "team-0", "team-1"];
 /// So much interests users in one run.
@@ -102,9 +104,8 @@ async fn live(
 /// Whatever users did to machines, they undo, and nothing is too much any more.
 pub(super) async fn calm_down(world: &World) {
     for node in 0..super::world::NODES {
-        let well = json!({
-            "metadata": { "annotations": { "simulated.setpoint.dev/state": null } }, "spec": { "unschedulable": null },
-        });
+        let annotations = json!({ "simulated.setpoint.dev/state": null, MANAGED: "true" });
+        let well = json!({ "metadata": { "annotations": annotations }, "spec": { "unschedulable": null } });
         drop(patch_node(world, node, &well).await);
     }
     for quota in world.all::<ResourceQuota>().await {
@@ -191,7 +192,9 @@ async fn do_something_to_a_node(world: &World) -> Result<Raw, ApiError> {
     match pick(world, 5) {
         0..2 => {
             let state = if yes { json!("dead") } else { Value::Null };
-            let patch = json!({ "metadata": { "annotations": { "simulated.setpoint.dev/state": state } } });
+            let patch = json!({
+                "metadata": { "annotations": { "simulated.setpoint.dev/state": state, MANAGED: "true" } },
+            });
             patch_node(world, node, &patch).await
         }
         2..4 => patch_node(world, node, &json!({ "spec": { "unschedulable": yes } })).await,

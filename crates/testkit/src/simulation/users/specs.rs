@@ -1,5 +1,6 @@
 //! What users ask for: for each kind a spec of a new object, and an edit of one that is there.
 
+use super::super::driver::CLASS;
 use super::{Subject, World, pick};
 use kinds::{
     CronJob, DaemonSet, Deployment, Endpoints, HorizontalPodAutoscaler, Job, Kind, Namespace, PersistentVolume,
@@ -120,7 +121,8 @@ fn stateful_set(name: &str, world: &World) -> Value {
     spec["serviceName"] = json!(name);
     spec["podManagementPolicy"] = json!(one_of(world, &["Parallel", "OrderedReady"]));
     if world.random.chance(0.7) {
-        spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "data" }, "spec": storage(None) }]);
+        let class = one_of(world, &[None, Some(CLASS)]);
+        spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "data" }, "spec": storage(class) }]);
         spec["persistentVolumeClaimRetentionPolicy"] = json!({
             "whenDeleted": one_of(world, &["Retain", "Delete"]), "whenScaled": one_of(world, &["Retain", "Delete"]),
         });
