@@ -16,6 +16,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// How long requests are kept that were decided, and those that wait.
 const DECIDED: Duration = HOUR;
 const WAITING: Duration = Duration::from_secs(24 * 3600);
+/// How soon it is asked again whether somebody may have what was refused.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// How long certificates are good, unless less is asked for, but at least so long.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 const MIN_LIFETIME: Duration = Duration::from_secs(600);
@@ -39,36 +41,55 @@ async fn reconcile(signer: Option<Arc<dyn Signer>>, context: Context, request: R
         return Ok(Plan::default());
     };
     let Some(signer) = signer.filter(|_| !is_over(&asking, request.now)) else {
-        return Ok(plan(&asking, None, None, request.now));
+        return plan(&asking, None, Approval::None, request.now);
     };
-    let permission = approvable(&asking, &*signer);
-    let mut approved = None;
-    for (subresource, message) in permission {
+    let mut approval = Approval::None;
+    for (subresource, message) in approvable(&asking, &*signer) {
+        approval = Approval::Refused;
         if may(&context.client, &asking, subresource).await? {
-            approved = Some(message);
+            approval = Approval::Granted(message);
             break;
         }
     }
-    Ok(plan(&asking, Some(&*signer), approved, request.now))
+    plan(&asking, Some(&*signer), approval, request.now)
 }
 
-/// Deletes what is old, or approves, or signs. `approved` is what is said if it may be approved.
-fn plan(asking: &Asking, signer: Option<&dyn Signer>, approved: Option<&str>, now: Time) -> Plan {
+/// Whether a request is approved by itself.
+#[derive(Clone, Copy)]
+enum Approval {
+    /// It is not of a kind that is.
+    None,
+    /// It is, but whoever asks is not allowed to, or not yet.
+    Refused,
+    /// It is, and this is said of it.
+    Granted(&'static str),
+}
+
+/// Deletes what is old, or approves, or signs. What cannot be signed now is tried again.
+fn plan(asking: &Asking, signer: Option<&dyn Signer>, approval: Approval, now: Time) -> Result<Plan, ApiError> {
     let mut plan = Plan::default();
     if is_over(asking, now) {
         plan.delete(asking);
-        return plan;
+        return Ok(plan);
     }
-    if let Some(message) = approved {
-        let condition = condition("Approved", "AutoApproved", message, now);
-        update(&mut plan, asking, "approval", |status| status.push("conditions", condition));
-    } else if let Some(signer) = signer.filter(|_| waits_for_signature(asking)) {
-        sign(&mut plan, asking, signer, now);
+    match approval {
+        Approval::Granted(message) => {
+            let condition = condition("Approved", "AutoApproved", message, now);
+            update(&mut plan, asking, "approval", |status| status.push("conditions", condition));
+        }
+        Approval::Refused => {
+            plan.requeue_after(ASK_AGAIN);
+        }
+        Approval::None => {
+            if let Some(signer) = signer.filter(|_| waits_for_signature(asking)) {
+                sign(&mut plan, asking, signer, now)?;
+            }
+        }
     }
     if let Some(end) = kept_until(asking) {
         plan.requeue_after(end.since(now) + Duration::from_secs(1));
     }
-    plan
+    Ok(plan)
 }
 
 fn has(asking: &CertificateSigningRequest, kind: &str) -> bool {
@@ -117,25 +138,32 @@ async fn may(client: &Client, asking: &CertificateSigningRequest, subresource: &
     Ok(answer.at("status").flag("allowed"))
 }
 
-fn sign(plan: &mut Plan, asking: &Asking, signer: &dyn Signer, now: Time) {
+/// Signs what its signer takes, and says of the rest why not. Only what is asked for can be wrong for good: if signing
+/// itself fails, it may succeed later.
+fn sign(plan: &mut Plan, asking: &Asking, signer: &dyn Signer, now: Time) -> Result<(), ApiError> {
     let spec = &asking.spec;
-    let certificate = pem(asking).and_then(|pem| {
+    let taken = pem(asking).and_then(|pem| {
         let asked = signer.read(&pem)?;
         let Some(verdict) = rules::check(&spec.signer_name, &asked, &spec.usages) else { return Ok(None) };
-        verdict?;
-        let (from, until) = validity(spec.expiration_seconds, now);
-        signer.sign(&pem, &spec.usages, from, until).map(Some)
+        verdict.map(|()| Some(pem))
     });
-    match certificate {
+    match taken {
         Ok(None) => {}
-        Ok(Some(certificate)) => update(plan, asking, "status", |status| {
-            status.set("certificate", base64::encode(certificate.as_bytes()));
-        }),
+        Ok(Some(pem)) => {
+            let (from, until) = validity(spec.expiration_seconds, now);
+            let certificate = signer.sign(&pem, &spec.usages, from, until);
+            let certificate =
+                certificate.map_err(|why| ApiError::internal(format!("error auto signing csr: {why}")))?;
+            update(plan, asking, "status", |status| {
+                status.set("certificate", base64::encode(certificate.as_bytes()));
+            });
+        }
         Err(why) => {
             let condition = condition("Failed", "SignerValidationFailure", &why, now);
             update(plan, asking, "status", |status| status.push("conditions", condition));
         }
     }
+    Ok(())
 }
 
 /// From when until when a certificate is good, since 1970.

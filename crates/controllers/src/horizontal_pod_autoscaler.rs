@@ -302,6 +302,8 @@ impl Rescale {
         let (autoscaler, Rescale { replicas, reason, metrics }) = (&observed.autoscaler, self);
         let mut object = scale.object.clone();
         object.object_or_new("spec").set("replicas", replicas);
+        // Whatever else has changed about the target, this is how many it should have.
+        object.object_or_new("metadata").remove("resourceVersion");
         plan.writes.push(Write::Update { id: scale.id.clone(), subresource: "scale", object, announce: None });
         let (told, failed) = (
             format!("New size: {replicas}; reason: {reason}"),

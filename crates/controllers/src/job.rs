@@ -26,13 +26,17 @@ use verdict::Verdict;
 
 /// Jobs that name anybody else as their controller are left to them.
 const NAME: &str = "kubernetes.io/job-controller";
+/// The label by which pods say which job has made them.
+const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 pub(crate) fn controller() -> Controller {
     let failures = Mutex::new(Failures::default());
     Controller::new("job-controller")
         .primary::<Job>()
         .watches::<Pod>(|pod, caches| {
-            owners_of(pod, &caches.of::<Job>(), |job, labels| job.spec.selector.matches(labels))
+            let mut owners = owners_of(pod, &caches.of::<Job>(), |job, labels| job.spec.selector.matches(labels));
+            owners.extend(left_by(pod));
+            owners
         })
         .plans(move |caches, request| plan(&observe(caches, request), request, &mut failures.lock()))
 }
@@ -42,7 +46,8 @@ struct Observed {
     job: Option<Arc<Object<Job>>>,
     /// Pods that are its own, or might be.
     candidates: Vec<Arc<Object<Pod>>>,
-    /// Pods that wait to be counted by a job of this name, be it this one or one that was there before.
+    /// Pods that wait to be counted by a job of this name, be it this one or one that was there before, or one that
+    /// has let them go.
     waiting: Vec<Arc<Object<Pod>>>,
 }
 
@@ -50,11 +55,28 @@ fn observe(caches: &Caches, request: &Request) -> Observed {
     let Key { namespace, name } = &request.key;
     let (job, pods) = (caches.of::<Job>().get(&request.key), caches.of::<Pod>());
     let uid = job.as_ref().map(|job| job.metadata.uid.as_str());
-    Observed {
-        candidates: uid.map(|uid| candidates(&pods, namespace, uid)).unwrap_or_default(),
-        waiting: pods.by("job", &format!("{namespace}/{name}")),
-        job,
-    }
+    let mut waiting = pods.by("job", &format!("{namespace}/{name}"));
+    let orphans = pods.by("orphan", namespace);
+    waiting.extend(orphans.into_iter().filter(|pod| left_by(pod).is_some_and(|key| key.name == *name)));
+    Observed { candidates: uid.map(|uid| candidates(&pods, namespace, uid)).unwrap_or_default(), waiting, job }
+}
+
+/// The job that has made a pod, if the pod waits to be counted and is nobody's any more.
+fn left_by(pod: &Object<Pod>) -> Option<Key> {
+    let meta = &pod.metadata;
+    let name = Some(meta.label(JOB_NAME)).filter(|name| !name.is_empty());
+    let is_left = meta.controller().is_none() && tally::is_tracked(pod);
+    name.filter(|_| is_left).map(|name| Key::new(meta.namespace.as_str(), name))
+}
+
+/// Whether a job will count a pod that waits for that: because it is its own, or about to be adopted.
+fn counts_or_adopts(job: &Job, pod: &Pod) -> bool {
+    let meta = &pod.metadata;
+    let adopts = meta.controller().is_none()
+        && job.spec.selector.matches(&meta.labels)
+        && !job.metadata.is_being_deleted()
+        && !meta.is_being_deleted();
+    meta.is_controlled_by(&job.metadata.uid) || adopts
 }
 
 fn plan(observed: &Observed, request: &Request, failures: &mut Failures) -> Plan {
@@ -66,7 +88,7 @@ fn plan(observed: &Observed, request: &Request, failures: &mut Failures) -> Plan
     // Pods of a job that is gone or over wait in vain.
     let counts = job.filter(|job| job.finished().is_none());
     for pod in &observed.waiting {
-        if !counts.is_some_and(|job| pod.metadata.is_controlled_by(&job.metadata.uid)) {
+        if !counts.is_some_and(|job| counts_or_adopts(job, pod)) {
             pods::release(&mut plan, pod);
         }
     }
@@ -107,14 +129,13 @@ fn reconcile(
     let was_wanted = |pod: &Pod| tally::is_tracked(pod) || !pod.metadata.is_being_deleted();
     let failed = pods.iter().map(|pod| &***pod).filter(|pod| has_failed(job, pod) && was_wanted(pod));
     let wait = failures.wait(job, succeeded, failed, now);
-    if job.metadata.is_being_deleted() {
-        return;
-    }
     if verdict.is_some() {
         tally.active.iter().for_each(|pod| delete_pod(plan, job, pod));
         return;
     }
-    pods::manage(plan, &tally, wait, now);
+    if !job.metadata.is_being_deleted() {
+        pods::manage(plan, &tally, wait, now);
+    }
     if let Some(delay) = verdict::until_deadline(job, now) {
         plan.requeue_after(delay);
     }
@@ -172,7 +193,8 @@ fn report(plan: &mut Plan, tally: &Tally, verdict: Option<&Verdict>, now: Time) 
     match verdict {
         Some(verdict) => {
             news = conclude(&mut conditions, &mut status, tally, verdict);
-            if news.is_some() && job.spec.completions.is_some_and(|completions| tally.succeeded > completions) {
+            let too_many = job.spec.completions.is_some_and(|completions| tally.succeeded > completions);
+            if too_many && news.is_some() && matches!(verdict, Verdict::Succeeded { .. }) {
                 let message = "Too many succeeded pods running after completion count reached";
                 plan.event(Note::warning(job, "TooManySucceededPods", message));
             }

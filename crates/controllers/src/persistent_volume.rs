@@ -23,6 +23,8 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// The provisioner that is part of Setpoint.
 pub(crate) const LOCAL_PATH: &str = "setpoint.dev/local-path";
+/// Provisioners of this prefix would be part of Kubernetes, and there are none left.
+const IN_TREE: &str = "kubernetes.io/";
 /// Who made a volume.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The node that the scheduler wants a volume for.

@@ -29,6 +29,9 @@ fn kubelet(asked: &Asked, usages: &[String], purpose: &str) -> Result<(), String
     let are_right = usages == all || usages == BTreeSet::from([needed[0], purpose]);
     let mut sorted = needed;
     sorted.sort_unstable();
+    let is_nobody = !asked.common_name.starts_with("system:node:");
+    let nobody = "subject common name does not begin with system:node:".to_owned();
+    // Of two mistakes the one is told that Kubernetes tells, which for its clients and its servers is not the same.
     let mistakes = [
         (asked.organizations != ["system:nodes"], "subject organization is not system:nodes".to_owned()),
         (serves && asked.dns_names + asked.addresses == 0, "DNS or IP subjectAltName is required".to_owned()),
@@ -36,11 +39,9 @@ fn kubelet(asked: &Asked, usages: &[String], purpose: &str) -> Result<(), String
         (asked.emails > 0, "Email subjectAltNames are not allowed".to_owned()),
         (!serves && asked.addresses > 0, "IP subjectAltNames are not allowed".to_owned()),
         (asked.uris > 0, "URI subjectAltNames are not allowed".to_owned()),
+        (!serves && is_nobody, nobody.clone()),
         (!are_right, format!("usages did not match [{}]", sorted.join(" "))),
-        (
-            !asked.common_name.starts_with("system:node:"),
-            "subject common name does not begin with system:node:".to_owned(),
-        ),
+        (is_nobody, nobody),
     ];
     mistakes.into_iter().find(|(is_mistaken, _)| *is_mistaken).map_or(Ok(()), |(_, why)| Err(why))
 }
@@ -69,6 +70,8 @@ mod tests {
         };
         let host = Asked { dns_names: 1, ..node.clone() };
         let user = Asked { common_name: "alice".into(), ..Asked::default() };
+        let nobody = Asked { common_name: "alice".into(), ..node.clone() };
+        let nobody_serving = Asked { dns_names: 1, ..nobody.clone() };
         let of_client = ["digital signature", "client auth"];
         let of_server = ["key encipherment", "digital signature", "server auth"];
         let usages = |usages: &[&str]| usages.iter().map(|usage| (*usage).to_owned()).collect::<Vec<_>>();
@@ -76,6 +79,7 @@ mod tests {
             (KUBELET_CLIENT, &node, &of_client[..], Some("")),
             (KUBELET_CLIENT, &host, &of_client, Some("DNS subjectAltNames are not allowed")),
             (KUBELET_CLIENT, &user, &of_client, Some("subject organization is not system:nodes")),
+            (KUBELET_CLIENT, &nobody, &of_server, Some("subject common name does not begin with system:node:")),
             (
                 KUBELET_CLIENT,
                 &node,
@@ -84,6 +88,12 @@ mod tests {
             ),
             (KUBELET_SERVING, &host, &of_server, Some("")),
             (KUBELET_SERVING, &node, &of_server, Some("DNS or IP subjectAltName is required")),
+            (
+                KUBELET_SERVING,
+                &nobody_serving,
+                &of_client,
+                Some("usages did not match [digital signature key encipherment server auth]"),
+            ),
             (CLIENT, &user, &of_client, Some("")),
             (CLIENT, &user, &of_server, Some("invalid usage for client certificate: server auth")),
             (CLIENT, &user, &[], Some("missing required usage for client certificate: client auth")),

@@ -20,7 +20,10 @@ impl Signer for Anyone {
     }
 
     fn sign(&self, request: &str, _: &[String], from: Duration, until: Duration) -> Result<String, String> {
-        Ok(format!("{request} {}", (until - from).as_secs()))
+        match request {
+            "too early" => Err("the signer has expired".to_owned()),
+            _ => Ok(format!("{request} {}", (until - from).as_secs())),
+        }
     }
 }
 
@@ -61,8 +64,9 @@ fn a_node_may_ask_for_itself_or_for_others_if_it_is_allowed_to() {
 
 #[test]
 fn what_is_approved_is_signed_and_what_cannot_be_signed_fails() {
-    let written = |asking: &Asking, approved: Option<&str>| {
-        plan(asking, Some(&Anyone), approved, NOW).writes.pop().map(|write| match write {
+    let written = |asking: &Asking, approved: Option<&'static str>| {
+        let approval = approved.map_or(Approval::None, Approval::Granted);
+        plan(asking, Some(&Anyone), approval, NOW).unwrap().writes.pop().map(|write| match write {
             Write::Update { subresource, object, .. } => (subresource, object["status"].clone()),
             other => panic!("{other:?}"),
         })
@@ -83,6 +87,20 @@ fn what_is_approved_is_signed_and_what_cannot_be_signed_fails() {
     ] {
         assert_eq!(written(&done, None), None, "{done:?}");
     }
+}
+
+#[test]
+fn what_may_succeed_later_is_tried_again() {
+    let client = "kubernetes.io/kube-apiserver-client";
+    let failed = plan(&asking("too early", client, &["Approved"], ""), Some(&Anyone), Approval::None, NOW);
+    assert_eq!(
+        failed.unwrap_err().to_string(),
+        "Internal error occurred: error auto signing csr: the signer has expired"
+    );
+    // Whoever is not allowed to have it may be in a moment.
+    let refused =
+        plan(&asking("system:node:a", rules::KUBELET_CLIENT, &[], ""), Some(&Anyone), Approval::Refused, NOW).unwrap();
+    assert_eq!((refused.writes.len(), refused.requeue_after), (0, Some(ASK_AGAIN)));
 }
 
 #[test]

@@ -94,6 +94,33 @@ fn times_are_those_of_the_zone() {
 }
 
 #[test]
+fn a_year_has_a_job_for_each_time_and_the_loop_is_woken_for_nothing_else() {
+    let mut world = world(|spec| {
+        spec["schedule"] = json!("30 2 * * *");
+        spec["timeZone"] = json!("Europe/Berlin");
+    });
+    let (mut due, mut wakings) = (Vec::new(), 0);
+    pass(&mut world, 365 * 24, &mut |world| {
+        wakings += 1;
+        let jobs = world.all::<Job>();
+        assert!(jobs.len() <= 3, "two that have ended are kept, beside the one that runs");
+        for job in jobs.iter().filter(|job| !job.has("status")) {
+            let at = job.at("metadata").at("annotations").text(SCHEDULED).to_owned();
+            assert_eq!(world.now.seconds(), Time::parse(&at).unwrap().seconds(), "{at}");
+            due.push(at);
+        }
+        end_all(world, "Complete");
+        // That it has ended is seen at once, and changes nothing about the next time.
+        world.settle("tick", &planned);
+    });
+    // Once every day, but not on the day without half past two, and twice on the day that has it twice.
+    assert_eq!((due.len(), wakings), (365, 366));
+    assert!(!due.iter().any(|at| at.starts_with("2026-03-29")), "{due:?}");
+    let twice: Vec<&String> = due.iter().filter(|at| at.starts_with("2026-10-25")).collect();
+    assert_eq!(twice, ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]);
+}
+
+#[test]
 fn only_some_of_the_jobs_that_have_ended_are_kept() {
     let mut world = world(|_| {});
     pass(&mut world, 5, &mut |world| end_all(world, "Complete"));

@@ -17,6 +17,8 @@ const EXTERNAL_METRICS: &str = "/apis/external.metrics.k8s.io/v1beta1";
 /// Over how long a figure was measured if it does not say.
 const WINDOW: Duration = Duration::from_secs(60);
 const JSON: &str = "application/json";
+/// What the API says of a resource that it does not have, whatever the name of the object.
+const UNKNOWN_RESOURCE: &str = "the server could not find the requested resource";
 
 /// How many replicas a target has, and which pods are its own.
 pub(super) struct Scale {
@@ -47,6 +49,11 @@ impl Kinds {
         }
         known.get(&name).cloned().ok_or_else(|| format!("no matches for kind {kind:?} in group {group:?}"))
     }
+
+    /// What was found is no longer there, or in another version: discovery is asked again the next time.
+    fn forget(&self, id: &Id) {
+        self.0.lock().remove(&(id.group().to_owned(), id.kind.to_string()));
+    }
 }
 
 /// The scale of the target of an autoscaler.
@@ -58,7 +65,12 @@ pub(super) async fn scale(
     let target = &autoscaler.spec.scale_target_ref;
     let id = kinds.find(client, &target.api_version, &target.kind).await?;
     let path = format!("{}/scale", id.path(&autoscaler.metadata.namespace, &target.name));
-    let object = get(client, &path).await.map_err(|error| error.to_string())?;
+    let object = get(client, &path).await.map_err(|error| {
+        if error.message() == UNKNOWN_RESOURCE {
+            kinds.forget(&id);
+        }
+        error.to_string()
+    })?;
     let count = |part: &str| i32::try_from(object.at(part).int("replicas").unwrap_or(0)).unwrap_or(i32::MAX);
     Ok(Scale {
         replicas: count("spec"),

@@ -146,16 +146,22 @@ impl<'a> Metric<'a> {
 
     fn propose(&self, figures: &Result<Figures, String>, situation: &Situation<'_>) -> Result<Answer, Failure> {
         let fail = |why: String| {
-            let name = self.name();
+            let (name, is_shared) = (self.name(), self.body.at("target").has("averageValue"));
             let context = match self.source {
                 Source::Resource => format!("failed to get {} resource metric value", self.body.text("name")),
                 Source::ContainerResource => {
                     format!("failed to get {} container metric value", self.body.text("container"))
                 }
                 Source::Pods => "failed to get pods metric value".to_owned(),
+                Source::Object if is_shared => {
+                    format!("failed to get object metric value: failed to get {name} object metric")
+                }
                 Source::Object => "failed to get object metric value".to_owned(),
-                Source::External => {
+                Source::External if is_shared => {
                     format!("failed to get {name} external metric value: failed to get {name} external metric")
+                }
+                Source::External => {
+                    format!("failed to get {name} external metric value: failed to get external metric {name}")
                 }
             };
             Failure { reason: self.row().3, why, context }
@@ -183,14 +189,14 @@ impl<'a> Metric<'a> {
         let compute = || {
             let readings =
                 per_pod(figures).map_err(|why| format!("unable to get metrics for resource {resource}: {why}"))?;
-            let target = match millis(target.at("averageValue")) {
-                Some(average) => Target::Average(average),
-                None => Target::Utilization {
+            let target = || match millis(target.at("averageValue")) {
+                Some(average) => Ok(Target::Average(average)),
+                None => Ok(Target::Utilization {
                     percent: i32::try_from(target.int("averageUtilization").unwrap_or(0)).unwrap_or(i32::MAX),
                     requests: usage::requests(situation.pods, resource, container)?,
-                },
+                }),
             };
-            by_usage(readings, &target, resource == "cpu", situation)
+            by_usage(readings, target, resource == "cpu", situation)
         };
         let (replicas, usage) = compute().map_err(|why| format!("failed to get {resource} {what}: {why}"))?;
         let mut current = json!({ "averageValue": amount(usage.average, resource == "memory") });
@@ -204,7 +210,7 @@ impl<'a> Metric<'a> {
         let name = self.name();
         let readings = per_pod(figures).map_err(|why| format!("unable to get metric {name}: {why}"))?;
         let target = Target::Average(millis(self.body.at("target").at("averageValue")).unwrap_or(0));
-        let (replicas, usage) = by_usage(readings, &target, false, situation)?;
+        let (replicas, usage) = by_usage(readings, || Ok(target), false, situation)?;
         let current = json!({ "averageValue": amount(usage.average, false) });
         Ok(Answer { replicas, name: format!("pods metric {name}"), current })
     }
@@ -263,7 +269,7 @@ fn per_pod(figures: &Result<Figures, String>) -> Result<&Readings, String> {
 
 fn by_usage(
     readings: &Readings,
-    target: &Target,
+    target: impl FnOnce() -> Result<Target, String>,
     is_cpu: bool,
     situation: &Situation<'_>,
 ) -> Result<(i32, Usage), String> {

@@ -70,7 +70,7 @@ impl Case {
         })));
         let scale = Scale {
             id: DEPLOYMENTS,
-            object: json!({ "metadata": { "name": "web" }, "spec": { "replicas": self.replicas } }),
+            object: json!({ "metadata": { "name": "web", "resourceVersion": "7" }, "spec": { "replicas": self.replicas } }),
             replicas: self.replicas,
             reported_replicas: self.replicas,
             selector: "app=web".to_owned(),
@@ -82,6 +82,9 @@ impl Case {
         for write in &planned.writes {
             let Write::Update { subresource, object, announce, .. } = write else { panic!("{write:?}") };
             match *subresource {
+                "scale" if object["metadata"].has("resourceVersion") => {
+                    panic!("a change of the target would refuse it")
+                }
                 "scale" => self.replicas = i32::try_from(object["spec"]["replicas"].as_i64().unwrap()).unwrap(),
                 _ => self.status = object["status"].clone(),
             }
@@ -225,6 +228,60 @@ fn pods_that_are_unknown_or_not_ready_only_dampen() {
                 "stabilizationWindowSeconds": 0, "policies": [{ "type": "Percent", "value": 100, "periodSeconds": 15 }],
             },
         });
+        assert_eq!(case.round(), expected, "{what}");
+    }
+}
+
+#[test]
+fn why_nothing_can_be_said_of_usage_is_told() {
+    let bare = json!([{ "name": "c" }]);
+    let ready = pod("p")["status"].clone();
+    for (spec, status, why) in [
+        (json!({ "containers": bare }), ready.clone(), "missing request for cpu in container c of Pod p0"),
+        (
+            json!({ "containers": bare, "resources": { "requests": { "memory": "1Gi" } } }),
+            ready,
+            "missing pod-level request for cpu in Pod p0",
+        ),
+        // That they are not ready matters more than what they do not say.
+        (
+            json!({ "containers": bare }),
+            json!({ "phase": "Pending" }),
+            "did not receive metrics for targeted pods (pods might be unready)",
+        ),
+    ] {
+        let mut case = Case::new(2, &json!([cpu(50)])).using(500);
+        for pod in &mut case.pods {
+            (pod["spec"], pod["status"]) = (spec.clone(), status.clone());
+        }
+        assert_eq!(case.round(), 2);
+        assert_eq!(case.events[0], format!("FailedGetResourceMetric failed to get cpu utilization: {why}"));
+        assert_eq!(case.condition("ScalingActive"), "False FailedGetResourceMetric");
+    }
+}
+
+#[test]
+fn what_pods_request_as_a_whole_counts_before_what_containers_do() {
+    let container = |cpu: &str| json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } });
+    for (what, spec, expected) in [
+        ("its own word", json!({ "resources": { "requests": { "cpu": "500m" } }, "containers": [container("4")] }), 4),
+        (
+            "its word is of something else",
+            json!({ "resources": { "requests": { "memory": "1Gi" } }, "containers": [container("250m"), {}] }),
+            8,
+        ),
+        (
+            "and running it costs",
+            json!({
+                "resources": { "requests": { "cpu": "250m" } }, "overhead": { "cpu": "250m" },
+                "containers": [container("4")],
+            }),
+            4,
+        ),
+    ] {
+        let mut case = Case::new(2, &json!([cpu(50)])).using(500);
+        case.pods.iter_mut().for_each(|pod| pod["spec"] = spec.clone());
+        case.spec["behavior"] = json!({ "scaleUp": { "policies": [{ "type": "Pods", "value": 100, "periodSeconds": 15 }] }, "scaleDown": {} });
         assert_eq!(case.round(), expected, "{what}");
     }
 }

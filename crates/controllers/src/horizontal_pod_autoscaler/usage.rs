@@ -5,6 +5,7 @@
 
 use super::behavior::Tolerance;
 use kinds::{Object, Pod, Time};
+use object::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,12 +78,13 @@ impl Target {
     }
 }
 
-/// The number of replicas with which usage would be at its target, and the usage now.
+/// The number of replicas with which usage would be at its target, and the usage now. The target is asked for only when
+/// there is something to compare with it.
 pub(super) fn replicas(
     readings: &Readings,
     pods: &[Arc<Object<Pod>>],
     is_cpu: bool,
-    target: &Target,
+    target: impl FnOnce() -> Result<Target, String>,
     current: i32,
     tolerance: Tolerance,
     now: Time,
@@ -96,6 +98,7 @@ pub(super) fn replicas(
     if values.is_empty() {
         return Err("did not receive metrics for targeted pods (pods might be unready)".to_owned());
     }
+    let target = target()?;
     let usage = target.usage(&values)?;
     let starts_more = !groups.unready.is_empty() && usage.ratio > 1.0;
     if !starts_more && groups.missing.is_empty() {
@@ -181,9 +184,9 @@ pub(super) fn requests(
 
 fn request(pod: &Pod, resource: &str, container: &str) -> Result<i64, String> {
     let name = &pod.metadata.name;
-    let of_pod = pod.spec.resources.as_ref().and_then(|resources| resources.requests.get(resource));
-    if let Some(quantity) = of_pod.filter(|_| container.is_empty()) {
-        return Ok(quantity.millis());
+    let of_pod = pod.spec.resources.as_ref().map(|resources| &resources.requests);
+    if let Some(requests) = of_pod.filter(|requests| container.is_empty() && !requests.is_empty()) {
+        return whole(pod, requests.get(resource).copied(), resource);
     }
     let sidecars = pod.spec.init_containers.iter().filter(|container| container.is_sidecar());
     let mut counted =
@@ -196,4 +199,17 @@ fn request(pod: &Pod, resource: &str, container: &str) -> Result<i64, String> {
         None if !container.is_empty() => Err(format!("container {container} not found in Pod {name}")),
         total => Ok(total.unwrap_or(0)),
     }
+}
+
+/// What a pod requests as a whole: what it says itself, else what its containers come to, and what running it costs.
+fn whole(pod: &Pod, own: Option<Quantity>, resource: &str) -> Result<i64, String> {
+    let spec = &pod.spec;
+    let (late, early): (Vec<_>, Vec<_>) = spec.init_containers.iter().partition(|container| container.is_sidecar());
+    let running = spec.containers.iter().chain(late).filter_map(|it| it.resources.requests.get(resource).copied());
+    let starting = early.into_iter().filter_map(|it| it.resources.requests.get(resource).copied());
+    let of_containers = || running.reduce(|sum, one| sum + one).max(starting.max());
+    let parts = [own.or_else(of_containers), spec.overhead.get(resource).copied()];
+    let total = parts.into_iter().flatten().reduce(|sum, one| sum + one);
+    let missing = || format!("missing pod-level request for {resource} in Pod {}", pod.metadata.name);
+    total.map(|total| total.millis()).ok_or_else(missing)
 }

@@ -167,17 +167,19 @@ impl<'a> Tally<'a> {
         let mut released = Vec::new();
         let mut noted = self.uncounted.succeeded.len() + self.uncounted.failed.len();
         for pod in self.pods.iter().filter(|pod| is_tracked(pod)) {
-            if noted >= MAX_UNCOUNTED {
-                break;
-            }
             if !self.may_go(pod, verdict.is_some()) {
                 continue;
             }
-            released.push(pod);
+            // What is noted is let go of however much there is: only that makes room for others.
             let uid = &pod.metadata.uid;
             if self.uncounted.failed.contains(uid) || self.uncounted.succeeded.contains(uid) {
+                released.push(pod);
                 continue;
             }
+            if noted >= MAX_UNCOUNTED {
+                continue;
+            }
+            released.push(pod);
             if pod.status.phase == "Succeeded" {
                 if !is_indexed(self.job) {
                     self.uncounted.succeeded.push(uid.clone());

@@ -387,6 +387,29 @@ fn pods_of_a_job_that_is_gone_or_over_are_let_go() {
 }
 
 #[test]
+fn a_pod_that_waits_to_be_counted_and_is_nobodys_any_more_is_let_go_unless_it_is_adopted() {
+    for (what, job_is_there, is_deleted, expected) in [
+        ("its job is gone", false, false, json!([])),
+        ("its job will have it back", true, false, json!([JOB_TRACKING])),
+        ("it is being deleted, and so not adopted", true, true, json!(["node"])),
+    ] {
+        let mut run = Run::new(|spec| spec["parallelism"] = json!(1));
+        if !job_is_there {
+            run.world.remove::<Job>("work");
+        }
+        let finalizers = if is_deleted { json!([JOB_TRACKING, "node"]) } else { json!([JOB_TRACKING]) };
+        let mut metadata =
+            json!({ "name": "orphan", "labels": { "job": "j", JOB_NAME: "work" }, "finalizers": finalizers });
+        if is_deleted {
+            metadata["deletionTimestamp"] = json!(NOW);
+        }
+        run.world.create::<Pod>(json!({ "metadata": metadata, "spec": {}, "status": { "phase": "Running" } }));
+        run.settle();
+        assert_eq!(run.world.get::<Pod>("orphan")["metadata"]["finalizers"], expected, "{what}");
+    }
+}
+
+#[test]
 fn pods_are_adopted_together_with_the_duty_to_count_them() {
     let mut run = Run::new(|spec| spec["parallelism"] = json!(1));
     let metadata = json!({ "name": "orphan", "labels": { "job": "j" } });
@@ -407,6 +430,35 @@ fn what_others_manage_is_left_to_them() {
     let mut run = Run::new(|spec| spec["managedBy"] = json!("example.com/queue"));
     run.settle();
     assert!(run.world.names::<Pod>().is_empty() && run.status().is_null());
+}
+
+#[test]
+fn a_crash_when_as_many_pods_as_fit_are_noted_does_not_keep_them_for_ever() {
+    let mut run = Run::new(|spec| {
+        spec["parallelism"] = json!(501);
+        spec["completions"] = json!(501);
+    });
+    run.settle();
+    run.end_all("Succeeded");
+    // The notes are written, and not one pod is let go.
+    run.world.crash_after = Some(run.world.writes.len() + 1);
+    run.settle();
+    assert_eq!((run.reason("Complete"), &run.status()["succeeded"]), ("CompletionsReached".into(), &json!(501)));
+}
+
+#[test]
+fn the_deadline_holds_for_a_job_that_is_being_deleted_too() {
+    let mut run = Run::new(|spec| spec["activeDeadlineSeconds"] = json!(30));
+    run.settle();
+    run.world.edit::<Job>("work", |job| {
+        job["metadata"]["finalizers"] = json!(["example.com/bill"]);
+        job["metadata"]["deletionTimestamp"] = json!(NOW);
+    });
+    assert_eq!(run.settle(), Some(Duration::from_secs(30)));
+    assert_eq!(run.running().len(), 2);
+    run.pass(30);
+    run.settle();
+    assert_eq!((run.running().len(), run.reason("Failed")), (0, "DeadlineExceeded".into()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub(super) fn best<'a>(
     volumes: &'a [Arc<Object<PersistentVolume>>],
     delayed: bool,
 ) -> Option<&'a Arc<Object<PersistentVolume>>> {
-    let usable = || volumes.iter().filter(|volume| fits(claim, volume).is_ok());
+    let usable = || volumes.iter().filter(|volume| fits(claim, volume, true).is_ok());
     if let Some(meant) = usable().find(|volume| volume.is_for(claim)) {
         return Some(meant);
     }
@@ -25,20 +25,19 @@ pub(super) fn best<'a>(
 
 /// Whether a volume that the claim names will do; else why not, in the words of the event about it.
 pub(super) fn satisfies(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Result<(), String> {
-    if volume.class() != claim.class() {
-        return Err("storageClassName does not match".to_owned());
-    }
-    fits(claim, volume)
+    fits(claim, volume, false)
 }
 
-/// Whether the volume can do what the claim asks for, whatever class it is in.
-fn fits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Result<(), String> {
+/// Whether the volume can do what the claim asks for, perhaps whatever class it is in.
+fn fits(claim: &PersistentVolumeClaim, volume: &PersistentVolume, of_any_class: bool) -> Result<(), String> {
     let attributes = |name: &Option<String>| name.clone().unwrap_or_default();
     if volume.metadata.is_being_deleted() {
         return Err(format!("the volume is marked for deletion {:?}", volume.metadata.name));
     }
     let refused = if volume.capacity() < claim.requested() {
         "requested PV is too small"
+    } else if !of_any_class && volume.class() != claim.class() {
+        "storageClassName does not match"
     } else if attributes(&claim.spec.volume_attributes_class_name)
         != attributes(&volume.spec.volume_attributes_class_name)
     {

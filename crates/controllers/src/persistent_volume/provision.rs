@@ -3,7 +3,7 @@
 //! A class may say with its parameter `path` below which directory of the node its volumes are.
 
 use super::claim::{Observed, annotate, reference};
-use super::{BOUND_BY_CONTROLLER, LOCAL_PATH, PROVISIONED_BY, SELECTED_NODE, YES};
+use super::{BOUND_BY_CONTROLLER, IN_TREE, LOCAL_PATH, PROVISIONED_BY, SELECTED_NODE, YES};
 use kinds::{Node, Object, PersistentVolume, PersistentVolumeClaim, StorageClass, volume_mode};
 use object::{Edit, Value, View, json};
 use runtime::{Note, Plan};
@@ -13,8 +13,6 @@ const BASE: &str = "/var/lib/setpoint/local-path";
 /// By these a provisioner outside learns that a claim is waiting for it; older ones know only the first.
 const REQUESTS: [&str; 2] =
     ["volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"];
-/// Provisioners of this prefix would be part of Kubernetes, and there are none left.
-const IN_TREE: &str = "kubernetes.io/";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 pub(super) fn plan(plan: &mut Plan, observed: &Observed) {

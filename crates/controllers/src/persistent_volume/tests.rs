@@ -186,6 +186,10 @@ fn a_volume_asked_for_by_name_is_refused_with_a_reason() {
             "Warning VolumeMismatch Cannot bind to requested volume \"v\": requested PV is too small",
         ),
         (
+            volume("v", "1Mi", json!({ "storageClassName": "x" })),
+            "Warning VolumeMismatch Cannot bind to requested volume \"v\": requested PV is too small",
+        ),
+        (
             volume("v", "1Gi", json!({ "storageClassName": "x" })),
             "Warning VolumeMismatch Cannot bind to requested volume \"v\": storageClassName does not match",
         ),
@@ -211,6 +215,9 @@ fn a_claim_that_was_bound_and_has_lost_its_volume_says_so() {
 #[test]
 fn what_becomes_of_a_volume_is_what_its_policy_says() {
     let provisioned = |by: &str| json!({ "pv.kubernetes.io/provisioned-by": by });
+    let migrated = json!({
+        "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs", "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com",
+    });
     for (policy, path, annotations, expected, told) in [
         ("Retain", "/data", json!({}), vec!["v:Released:c"], None),
         ("Delete", "/tmp/x", json!({}), vec![], None),
@@ -223,6 +230,15 @@ fn what_becomes_of_a_volume_is_what_its_policy_says() {
         ),
         ("Delete", "/data", provisioned("setpoint.dev/local-path"), vec![], None),
         ("Delete", "/data", provisioned("csi.example.com"), vec!["v:Released:c"], None),
+        ("Delete", "csi", json!({}), vec!["v:Released:c"], None),
+        ("Delete", "/data", migrated, vec!["v:Released:c"], None),
+        (
+            "Delete",
+            "/data",
+            provisioned("kubernetes.io/glusterfs"),
+            vec!["v:Failed:c"],
+            Some("Warning VolumeFailedDelete no volume plugin matched name: kubernetes.io/glusterfs"),
+        ),
         (
             "Recycle",
             "/data",
@@ -231,8 +247,12 @@ fn what_becomes_of_a_volume_is_what_its_policy_says() {
             Some("Warning VolumeFailedRecycle No recycler plugin found for the volume!"),
         ),
     ] {
-        let spec = json!({ "persistentVolumeReclaimPolicy": policy, "hostPath": { "path": path } });
-        let mut volume = volume("v", "2Gi", spec);
+        let mut volume = volume("v", "2Gi", json!({ "persistentVolumeReclaimPolicy": policy }));
+        let spec = &mut volume["spec"];
+        match path {
+            "csi" => (spec["hostPath"], spec["csi"]) = (Value::Null, json!({ "driver": "csi.example.com" })),
+            path => spec["hostPath"] = json!({ "path": path }),
+        }
         volume["metadata"]["annotations"] = annotations;
         let mut world = settled(vec![volume], vec![claim("c", "1Gi", json!({}))]);
         assert_eq!(state(&world)[0], "c:Bound:v");

@@ -1,10 +1,13 @@
 //! Volumes: says how each stands, takes back what its claim does not want, and gives up what has lost its claim.
 
-use super::{BOUND_BY_CONTROLLER, LOCAL_PATH, PROVISIONED_BY, matching};
+use super::{BOUND_BY_CONTROLLER, IN_TREE, LOCAL_PATH, PROVISIONED_BY, matching};
 use kinds::{Key, Object, PersistentVolume, PersistentVolumeClaim, Time};
 use object::{Edit, View};
 use runtime::{Caches, Note, Plan, Request};
 use std::sync::Arc;
+
+/// The driver that has taken over a volume which Kubernetes once handled by itself.
+const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
 
 pub(super) struct Observed {
     pub(super) volume: Arc<Object<PersistentVolume>>,
@@ -140,8 +143,12 @@ enum Deleter {
 }
 
 fn deleter(volume: &PersistentVolume) -> Deleter {
+    let is_migrated = volume.metadata.annotations.contains_key(MIGRATED_TO);
     match volume.metadata.annotation(PROVISIONED_BY) {
         LOCAL_PATH => Deleter::This,
+        _ if is_migrated => Deleter::Other,
+        name if name.starts_with(IN_TREE) => Deleter::None(format!("no volume plugin matched name: {name}")),
+        "" if volume.spec.csi.is_some() => Deleter::Other,
         "" => match volume.spec.host_path.as_ref().map(|source| source.text("path")) {
             Some(path) if path.starts_with("/tmp/") && path.len() > "/tmp/".len() => Deleter::This,
             Some(path) => {

@@ -1,5 +1,6 @@
 //! Faults between loops and the API: what a network, a busy server or a crash does to them.
 
+use super::pace::Pace;
 use ambient::{Clock, Random};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -28,6 +29,7 @@ pub struct Faults {
     crashed: Mutex<BTreeSet<usize>>,
     happened: AtomicU64,
     trace: Mutex<Vec<String>>,
+    pace: Pace,
 }
 
 /// The mean number of writes between crashes is about half of this.
@@ -48,6 +50,7 @@ impl Faults {
             crashed: Mutex::default(),
             happened: AtomicU64::new(0),
             trace: Mutex::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -92,6 +95,11 @@ impl Faults {
         self.trace.lock().clone()
     }
 
+    /// What a loop has written without end, if one has.
+    pub fn frenzy(&self) -> Option<String> {
+        self.pace.excess()
+    }
+
     fn happens(&self) -> bool {
         let happens = self.active.load(Ordering::SeqCst) && self.random.below(1000) < self.rate.load(Ordering::SeqCst);
         self.happened.fetch_add(u64::from(happens), Ordering::SeqCst);
@@ -130,13 +138,21 @@ impl Faults {
 pub(super) struct Faulty {
     inner: Arc<dyn Transport>,
     faults: Arc<Faults>,
+    /// Whose it is.
+    account: String,
     /// Which server the loop runs in.
     server: usize,
 }
 
 impl Faulty {
-    pub(super) fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>, server: usize) -> Self {
-        Faulty { inner, faults, server }
+    pub(super) fn new(inner: Arc<dyn Transport>, faults: Arc<Faults>, account: &str, server: usize) -> Self {
+        Faulty { inner, faults, account: account.to_owned(), server }
+    }
+
+    /// Whether a write is one of too many.
+    fn is_too_fast(&self, method: &Method, path: &str) -> bool {
+        let what = format!("{} {method} {path}", self.account);
+        method != Method::GET && self.faults.pace.is_too_fast(&what, self.faults.clock.wall())
     }
 }
 
@@ -150,7 +166,7 @@ impl Transport for Faulty {
         if self.faults.happens() {
             return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
         }
-        if self.faults.is_crashed(self.server) {
+        if self.faults.is_crashed(self.server) || self.is_too_fast(&method, &path) {
             std::future::pending::<()>().await;
         }
         let response = self.inner.send(request).await?;

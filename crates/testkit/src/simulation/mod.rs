@@ -4,14 +4,18 @@
 //! what is comes to match what is wanted, and then nothing is written any more. Whatever happened follows from the
 //! seed, so a failure is replayed by its number.
 
+mod driver;
 mod evictions;
 mod faults;
 mod oracle;
+mod pace;
+mod sabotage;
 mod users;
 mod world;
 
 pub use evictions::evict_under_faults;
 pub use faults::Faults;
+pub use sabotage::{How, Sabotage};
 pub use world::World;
 
 use std::time::Duration;
@@ -98,10 +102,34 @@ pub fn crash_after(life: usize, n: u64) -> Result<bool, String> {
     })
 }
 
-/// Runs a test against a cluster of so many nodes: in virtual time, without faults.
-pub fn calmly(nodes: usize, test: impl AsyncFnOnce(&World)) {
+/// Lets users make some things, change them twice and perhaps delete them, with a loop that may be broken; tells what is
+/// found to be wrong a while later.
+pub fn found_wrong(seed: u64, names: &[&str], deletes: bool, broken: Option<Sabotage>) -> Result<String, String> {
+    in_virtual_time(async move {
+        let mut world = World::start_broken(seed, 1, world::NODES, broken).await;
+        for step in 0..users::STEPS - usize::from(!deletes) {
+            users::step_of(&world, names, step).await;
+            world.pause(Duration::from_secs(60)).await;
+        }
+        users::calm_down(&world).await;
+        let mut problems = Vec::new();
+        for _ in 0..SETTLING.as_secs() / 60 {
+            world.pause(Duration::from_secs(60)).await;
+            problems = oracle::problems(&world).await;
+            if problems.is_empty() {
+                break;
+            }
+        }
+        problems.extend(world.faults.frenzy());
+        world.stop().await;
+        Ok(problems.join("\n"))
+    })
+}
+
+/// Runs a test against a cluster in which only these loops work: in virtual time, without faults and nodes.
+pub fn with_loops(names: &[&str], test: impl AsyncFnOnce(&World)) {
     let run = in_virtual_time(async move {
-        let world = World::start(0, 1, nodes).await;
+        let world = World::start_few(names).await;
         test(&world).await;
         world.stop().await;
         Ok(())
@@ -120,6 +148,9 @@ async fn settle(world: &World, rest: Duration) -> Result<(), String> {
     let mut problems = vec!["nothing was looked at".to_owned()];
     while world.clock().monotonic() < deadline {
         tokio::time::sleep(Duration::from_secs(5)).await;
+        if let Some(frenzy) = world.faults.frenzy() {
+            return Err(format!("a loop writes without end: {frenzy}"));
+        }
         problems = oracle::problems(world).await;
         if problems.is_empty() {
             break;

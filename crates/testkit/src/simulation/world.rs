@@ -1,9 +1,11 @@
 //! The cluster that is simulated: a real API on a store in memory, and real loops, which may crash.
 
+use super::driver;
 use super::faults::{Faults, Faulty};
+use super::sabotage::Sabotage;
 use ambient::{Ambient, Clock, Random, Tasks};
 use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, User};
-use kinds::{ConfigMap, Id, Kind, Node, Object, Pod};
+use kinds::{ConfigMap, Id, Kind, Node, Object, Pod, StorageClass};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
 use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
@@ -55,9 +57,22 @@ fn measure(api: &Api, admin: &Client, nodes: &Fleet, ambient: &Ambient) {
     api.measure(Arc::new(SimulatedUsage::new(&manager.caches, nodes, &ambient.clock)));
 }
 
+/// Lets loops work as the administrator, whom no fault affects; they tell nothing.
+fn run_as_admin(loops: Vec<Controller>, admin: &Client, ambient: &Ambient) {
+    let identity = |_: &Controller| Identity { client: admin.clone(), tell: Arc::new(|_| {}) };
+    let manager = Manager::start(loops, admin, identity, ambient, &prometheus::Registry::new());
+    let tasks = ambient.tasks.child();
+    tasks.clone().spawn_until_stopped("loops of the administrator", async move { manager.work(&tasks).await });
+}
+
 impl World {
     /// A cluster of so many servers and nodes with their loops at work, and no faults yet.
     pub async fn start(seed: u64, servers: usize, nodes: usize) -> Self {
+        Self::start_broken(seed, servers, nodes, None).await
+    }
+
+    /// The same, perhaps with a loop that is broken.
+    pub(super) async fn start_broken(seed: u64, servers: usize, nodes: usize, broken: Option<Sabotage>) -> Self {
         let ambient = Ambient::seeded(seed);
         let store = Arc::new(Memory::new(&ambient, Retention::default()));
         let registry = Registry::start(store, Arc::new(Plain), &ambient).await.expect("a store in memory can be read");
@@ -72,19 +87,37 @@ impl World {
         let servers = (0..servers).map(|number| {
             let (api, faults) = (api.clone(), faults.clone());
             let clients: Clients = Arc::new(move |user: User, agent: &str| {
+                let account = user.name.clone();
                 let transport = in_process::transport(&api, user);
-                Client::new(Arc::new(Faulty::new(transport, faults.clone(), number)), agent)
+                let transport = broken.map_or(transport.clone(), |broken| broken.between(&account, transport));
+                Client::new(Arc::new(Faulty::new(transport, faults.clone(), &account, number)), agent)
             });
             Server { clients, running: ambient.tasks.child(), loops: None }
         });
         let servers: Vec<_> = servers.collect();
+        let has_nodes = nodes > 0;
         let nodes = Fleet::of(nodes);
         measure(&api, &admin, &nodes, &ambient);
         let resources = admin.discover().await.expect("the administrator can look around");
         let resources = resources.into_iter().filter(|resource| resource.can("list") && resource.can("create"));
         let resources = resources.map(|resource| resource.id).collect();
         let mut world = World { api, ambient, faults, random, admin, resources, nodes, servers };
+        if has_nodes {
+            world.create::<StorageClass>(driver::class()).await;
+            run_as_admin(driver::controllers(), &world.admin, &world.ambient);
+        }
         world.revive_all().await;
+        world
+    }
+
+    /// A cluster without nodes in which only a few loops work, so that nothing else takes time. They are in no server, do
+    /// not crash, and tell nothing.
+    pub(super) async fn start_few(names: &[&str]) -> Self {
+        let world = World::start(0, 0, 0).await;
+        let mut few = controllers::all(&Settings::default());
+        few.retain(|controller| names.contains(&controller.name));
+        assert_eq!(few.len(), names.len(), "all of these are there: {names:?}");
+        run_as_admin(few, &world.admin, &world.ambient);
         world
     }
 
@@ -146,7 +179,13 @@ impl World {
 
     /// The objects of a kind in all namespaces.
     pub async fn all<K: Kind>(&self) -> Vec<Object<K>> {
-        self.admin.list::<K>("", &ListOptions::default()).await.expect("the administrator can list").items
+        self.select::<K>("").await
+    }
+
+    /// Those whose fields are such.
+    pub async fn select<K: Kind>(&self, fields: &str) -> Vec<Object<K>> {
+        let options = ListOptions { field_selector: fields.to_owned(), ..ListOptions::default() };
+        self.admin.list::<K>("", &options).await.expect("the administrator can list").items
     }
 
     /// Creates an object.

@@ -12,7 +12,7 @@ use super::World;
 use kinds::{
     CronJob, DaemonSet, Deployment, Endpoints, HorizontalPodAutoscaler, Id, Job, Kind, Meta, Namespace, Node, Object,
     Partial, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController,
-    ResourceQuota, Service, StatefulSet,
+    ResourceQuota, Service, StatefulSet, VolumeAttachment,
 };
 use runtime::ListOptions;
 use std::any::{Any, TypeId};
@@ -54,6 +54,7 @@ checks! {
     ResourceQuota => scaling::quota;
     PersistentVolumeClaim => storage::claim;
     PersistentVolume => storage::volume;
+    VolumeAttachment => storage::attachment;
     kinds::EndpointSlice => nothing;
     kinds::ConfigMap => nothing;
     kinds::ServiceAccount => nothing;

@@ -3,7 +3,7 @@
 use super::{Gaps, Observed, count};
 use kinds::{
     Deployment, HorizontalPodAutoscaler, Job, Kind, LabelSelector, Object, PersistentVolumeClaim, Pod,
-    PodDisruptionBudget, ReplicaSet, ResourceQuota, Service, StatefulSet,
+    PodDisruptionBudget, ReplicaSet, ReplicationController, ResourceQuota, Service, StatefulSet,
 };
 use object::{Quantity, Value, View};
 use std::collections::BTreeMap;
@@ -40,20 +40,28 @@ pub(super) fn budget(all: &Observed, budget: &Object<PodDisruptionBudget>, gaps:
     gaps.expect("still waits for pods that were evicted", status.disrupted_pods.is_empty());
 }
 
-/// How many replicas the deployments of some pods want in all.
+/// How many replicas the owners of some pods want in all.
 fn wanted(all: &Observed, pods: &[&Object<Pod>]) -> i32 {
-    let mut wanted = BTreeMap::new();
-    for owner in pods.iter().filter_map(|pod| pod.metadata.controller()) {
-        let Some(set) = all.of::<ReplicaSet>().iter().find(|set| set.metadata.uid == owner.uid) else { continue };
-        let above = set.metadata.controller().map_or("", |above| above.uid.as_str());
-        let deployment = all.of::<Deployment>().iter().find(|deployment| deployment.metadata.uid == above);
-        let (uid, replicas) = match deployment {
-            Some(deployment) => (above, deployment.spec.replicas),
-            None => (owner.uid.as_str(), set.spec.replicas),
-        };
-        wanted.insert(uid, replicas);
-    }
+    let owners = pods.iter().filter_map(|pod| pod.metadata.controller());
+    let wanted: BTreeMap<&str, i32> = owners.filter_map(|owner| wanted_by(all, &owner.uid)).collect();
     wanted.into_values().sum()
+}
+
+/// Who says how many pods there should be of one of its owners, and how many.
+fn wanted_by<'a>(all: &'a Observed, owner: &'a str) -> Option<(&'a str, i32)> {
+    fn named<'a, K: Kind>(all: &'a Observed, uid: &str) -> Option<&'a Object<K>> {
+        all.of::<K>().iter().find(|one| one.meta().uid == uid)
+    }
+    let Some(set) = named::<ReplicaSet>(all, owner) else {
+        let one = named::<StatefulSet>(all, owner).map(|set| set.spec.replicas);
+        let one = one.or_else(|| Some(named::<ReplicationController>(all, owner)?.spec.replicas));
+        return one.map(|replicas| (owner, replicas));
+    };
+    let above = set.metadata.controller().map_or("", |above| above.uid.as_str());
+    match named::<Deployment>(all, above) {
+        Some(deployment) => Some((above, deployment.spec.replicas)),
+        None => Some((owner, set.spec.replicas)),
+    }
 }
 
 /// The number of replicas is one that the formula would not change, and everything is reported.
@@ -73,19 +81,35 @@ pub(super) fn autoscaler(all: &Observed, autoscaler: &Object<HorizontalPodAutosc
     let pods = selected(all, &meta.namespace, selector);
     let percent =
         spec.metrics.first().and_then(|metric| metric.path(&["resource", "target"]).int("averageUtilization"));
-    let proposed = propose(&pods, percent.unwrap_or(100));
-    gaps.same("the replicas", proposed.clamp(spec.min_replicas.unwrap_or(1), spec.max_replicas), replicas);
+    let utilization = utilization(&pods);
+    let proposed = propose(count(pods.iter()), utilization, percent.unwrap_or(100));
+    let (min, max) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
+    gaps.same("the replicas", proposed.clamp(min, max), replicas);
     gaps.same("what it reports", (replicas, replicas), (status.current_replicas, status.desired_replicas));
-    let able = kinds::condition(&status.conditions, "AbleToScale").map(|able| able.reason.as_str());
-    gaps.same("its state", Some("ReadyForNewScale"), able);
+    let reason = |kind: &str| kinds::condition(&status.conditions, kind).map(|condition| condition.reason.as_str());
+    let limited = match proposed {
+        _ if proposed < min => "TooFewReplicas",
+        _ if proposed > max => "TooManyReplicas",
+        _ => "DesiredWithinRange",
+    };
+    let wanted = (Some("ReadyForNewScale"), Some(limited));
+    gaps.same("its state", wanted, (reason("AbleToScale"), reason("ScalingLimited")));
+    let measured = autoscaler.json();
+    let measured = measured.at("status").items("currentMetrics").first();
+    let measured = measured.and_then(|metric| metric.path(&["resource", "current"]).int("averageUtilization"));
+    gaps.same("what it has measured", Some(utilization), measured);
 }
 
-/// What the formula makes of what the pods use, in hundredths of what they ask for.
-fn propose(pods: &[&Object<Pod>], percent: i64) -> i32 {
+/// What pods use, in hundredths of what they ask for.
+fn utilization(pods: &[&Object<Pod>]) -> i64 {
     let used: i64 = pods.iter().map(|pod| usage(pod).millis()).sum();
     let requested: i64 = pods.iter().map(|pod| requested(pod).millis()).sum();
-    let ratio = (used * 100 / requested.max(1)) as f64 / percent as f64;
-    let present = count(pods.iter());
+    used * 100 / requested.max(1)
+}
+
+/// What the formula makes of that.
+fn propose(present: i32, utilization: i64, percent: i64) -> i32 {
+    let ratio = utilization as f64 / percent as f64;
     if (ratio - 1.0).abs() <= TOLERANCE { present } else { (ratio * f64::from(present)).ceil() as i32 }
 }
 

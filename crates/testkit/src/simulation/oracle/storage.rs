@@ -1,7 +1,9 @@
 //! Claims and volumes belong to each other in pairs, and what nobody claims goes as its policy says.
 
 use super::{Gaps, Observed, count};
-use kinds::{Id, Kind, Meta, Object, PersistentVolume, PersistentVolumeClaim, Pod};
+use crate::simulation::users::MANAGED;
+use kinds::{Id, Kind, Meta, Node, Object, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment};
+use std::collections::BTreeSet;
 
 /// Whether a claim is used by a pod that has not ended.
 fn is_used(all: &Observed, claim: &Meta) -> bool {
@@ -41,6 +43,9 @@ pub(super) fn claim(all: &Observed, claim: &Object<PersistentVolumeClaim>, gaps:
     } else {
         gaps.same("its phase", "Bound", &claim.status.phase);
         gaps.same("volumes that are its", vec![name.as_str()], volumes);
+        let size = volumes_of(all, &meta.uid).map(|volume| volume.capacity()).max().unwrap_or_default();
+        let is_large_enough = claim.requested() <= size && claim.requested() <= claim.capacity();
+        gaps.expect("is smaller than it should be", is_large_enough);
     }
 }
 
@@ -59,4 +64,27 @@ pub(super) fn volume(all: &Observed, volume: &Object<PersistentVolume>, gaps: &m
     gaps.same("its phase", wanted, &volume.status.phase);
     let policy = volume.spec.persistent_volume_reclaim_policy.as_str();
     gaps.expect("is released and should be gone", wanted != "Released" || policy == "Retain");
+}
+
+/// What a driver attaches is attached to the nodes whose pods use it, which say so, and to no others.
+pub(super) fn attached(all: &Observed, node: &Object<Node>, gaps: &mut Gaps) {
+    if node.metadata.annotation(MANAGED) != "true" {
+        return;
+    }
+    let name = &node.metadata.name;
+    let pods = all.of::<Pod>().iter().filter(|pod| pod.spec.node_name == *name && !pod.is_finished());
+    let claims = pods.flat_map(|pod| pod.claims().map(|claim| (pod.metadata.namespace.as_str(), claim)));
+    let claims = claims.filter_map(|(namespace, claim)| all.named::<PersistentVolumeClaim>(namespace, &claim));
+    let volumes = claims.filter_map(|claim| all.named::<PersistentVolume>("", &claim.spec.volume_name));
+    let volumes = volumes.filter(|volume| volume.spec.csi.is_some());
+    let wanted: BTreeSet<&str> = volumes.map(|volume| volume.metadata.name.as_str()).collect();
+    let attachments = all.of::<VolumeAttachment>().iter().filter(|one| one.spec.node_name == *name);
+    gaps.same("its attached volumes", wanted.clone(), attachments.filter_map(|one| one.volume()).collect());
+    gaps.same("the number of volumes that it says are", wanted.len(), node.status.volumes_attached.len());
+}
+
+/// Something is attached to a node that is there.
+pub(super) fn attachment(all: &Observed, attachment: &Object<VolumeAttachment>, gaps: &mut Gaps) {
+    gaps.expect("has no node", all.named::<Node>("", &attachment.spec.node_name).is_some());
+    gaps.expect("is not attached", attachment.status.attached);
 }

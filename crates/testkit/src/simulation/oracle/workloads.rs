@@ -1,6 +1,6 @@
 //! Nodes, pods, and what keeps pods running.
 
-use super::{Gaps, Observed, count};
+use super::{Gaps, Observed, count, storage};
 use kinds::{
     DaemonSet, Deployment, Meta, Node, Object, Pod, PodTemplate, ReplicaSet, ReplicaSetStatus, ReplicationController,
     StatefulSet,
@@ -13,6 +13,7 @@ pub(super) fn node(all: &Observed, node: &Object<Node>, gaps: &mut Gaps) {
     gaps.same("its taints", wanted, node.spec.taints.iter().map(|taint| taint.key.as_str()).collect());
     gaps.expect("is not ready", node.is_ready());
     let range = &node.spec.pod_cidr;
+    storage::attached(all, node, gaps);
     let same_range = all.of::<Node>().iter().filter(|other| other.spec.pod_cidr == *range);
     gaps.expect("has no range of addresses of its own", !range.is_empty() && same_range.count() == 1);
 }

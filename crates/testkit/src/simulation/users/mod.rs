@@ -3,48 +3,55 @@
 mod specs;
 
 use super::World;
-use kinds::{Id, Key, Kind, Node, Object, Pod, Raw, ResourceQuota};
+use kinds::{Endpoints, Id, Key, Kind, Node, Object, PersistentVolumeClaim, Pod, Raw, ResourceQuota};
 use object::{ApiError, Value, json};
 use runtime::{DeleteOptions, PatchType, Propagation, Target};
-use specs::SUBJECTS;
+use specs::INTERESTS;
 
 /// One kind that users edit.
 struct Subject {
     id: Id,
+    /// What objects of it are called, before a number.
+    name: &'static str,
     /// What the spec of a new one looks like.
     make: fn(&str, &World) -> Value,
     /// An edit of one that is there.
     change: fn(&str, &World) -> Value,
 }
 
+/// By this a node leaves it to others to attach volumes to it.
+pub(super) const MANAGED: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
 /// Where users work: this one is there for good, and the others come and go.
 const NAMESPACES: [&str; 3] = ["default", "team-0", "team-1"];
-/// So many kinds are edited in one run.
-const KINDS_AT_ONCE: usize = 6;
+/// So much interests users in one run.
+const INTERESTS_AT_ONCE: usize = 6;
 
 /// The users of one run, with what they are interested in.
 pub(super) struct Users {
-    subjects: Vec<&'static Subject>,
+    /// What belongs together is edited together.
+    interests: Vec<&'static [Subject]>,
 }
 
 impl Users {
     pub(super) fn new(world: &World) -> Self {
-        let mut rest: Vec<_> = SUBJECTS.iter().collect();
-        let subjects = (0..KINDS_AT_ONCE.min(rest.len())).map(|_| rest.swap_remove(pick(world, rest.len())));
-        Users { subjects: subjects.collect() }
+        let mut rest: Vec<_> = INTERESTS.to_vec();
+        let interests = (0..INTERESTS_AT_ONCE.min(rest.len())).map(|_| rest.swap_remove(pick(world, rest.len())));
+        Users { interests: interests.collect() }
     }
 
     /// Does one thing to one object. Whether it succeeds does not matter: users make mistakes too.
     pub(super) async fn edit(&self, world: &World) {
-        let subject = self.subjects[pick(world, self.subjects.len())];
-        let (namespace, name) = (namespace(world), format!("{}-{}", subject.id.kind.to_lowercase(), pick(world, 2)));
+        let interest = self.interests[pick(world, self.interests.len())];
+        let subject = &interest[pick(world, interest.len())];
+        let (namespace, name) = (namespace(world), format!("{}-{}", subject.name, pick(world, 2)));
         let target = target(&subject.id, namespace, &name);
-        let _ = match pick(world, 20) {
+        let _ = match pick(world, 21) {
             0..8 => world.admin.create(&subject.id, &object(subject, &target, world)).await,
             8..15 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(&name, world)).await,
             15..17 => world.admin.delete(&target, &delete_options(world)).await,
             17 => delete_some_pod(world).await,
             18 => evict_some_pod(world).await,
+            19 => grow_some_claim(world).await,
             _ => do_something_to_a_node(world).await,
         };
     }
@@ -53,31 +60,52 @@ impl Users {
 /// How many steps a plain life has.
 pub(super) const STEPS: usize = 4;
 /// How many plain lives there are: each is about a part of the kinds.
-pub(super) const LIVES: usize = SUBJECTS.len().div_ceil(KINDS_IN_A_LIFE);
-const KINDS_IN_A_LIFE: usize = 4;
+pub(super) const LIVES: usize = INTERESTS.len().div_ceil(INTERESTS_IN_A_LIFE);
+const INTERESTS_IN_A_LIFE: usize = 4;
+
+fn subjects(interests: &'static [&'static [Subject]]) -> impl Iterator<Item = &'static Subject> {
+    interests.iter().copied().flatten()
+}
 
 /// A plain life: one of each of some kinds is made, changed, and, at the end, some are deleted.
 pub(super) async fn step(world: &World, life: usize, step: usize) {
-    let subjects = SUBJECTS.iter().skip(life * KINDS_IN_A_LIFE).take(KINDS_IN_A_LIFE);
+    let first = life * INTERESTS_IN_A_LIFE;
+    let interests = &INTERESTS[first..INTERESTS.len().min(first + INTERESTS_IN_A_LIFE)];
+    live(world, subjects(interests), step, |number| number % 2 == 0).await;
+}
+
+/// The same of what is called so, all of which is deleted.
+pub(super) async fn step_of(world: &World, names: &[&str], step: usize) {
+    live(world, subjects(INTERESTS).filter(|subject| names.contains(&subject.name)), step, |_| true).await;
+}
+
+async fn live(
+    world: &World,
+    subjects: impl Iterator<Item = &'static Subject>,
+    step: usize,
+    is_deleted: impl Fn(usize) -> bool,
+) {
     for (number, subject) in subjects.enumerate() {
-        let name = format!("{}-0", subject.id.kind.to_lowercase());
+        let name = format!("{}-0", subject.name);
         let target = target(&subject.id, NAMESPACES[0], &name);
         // A change may be refused: that is a user's mistake.
         let _ = match step {
             0 => world.admin.create(&subject.id, &object(subject, &target, world)).await,
             1 | 2 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(&name, world)).await,
-            _ if number % 2 == 0 => world.admin.delete(&target, &delete_options(world)).await,
+            _ if is_deleted(number) => world.admin.delete(&target, &delete_options(world)).await,
             _ => continue,
         };
+    }
+    if step == 2 {
+        drop(grow_some_claim(world).await);
     }
 }
 
 /// Whatever users did to machines, they undo, and nothing is too much any more.
 pub(super) async fn calm_down(world: &World) {
     for node in 0..super::world::NODES {
-        let well = json!({
-            "metadata": { "annotations": { "simulated.setpoint.dev/state": null } }, "spec": { "unschedulable": null },
-        });
+        let annotations = json!({ "simulated.setpoint.dev/state": null, MANAGED: "true" });
+        let well = json!({ "metadata": { "annotations": annotations }, "spec": { "unschedulable": null } });
         drop(patch_node(world, node, &well).await);
     }
     for quota in world.all::<ResourceQuota>().await {
@@ -101,8 +129,6 @@ fn namespace(world: &World) -> &'static str {
 
 fn target(id: &Id, namespace: &str, name: &str) -> Target {
     let namespace = if id.namespaced { namespace } else { "" };
-    // Those that users work in.
-    let name = if id.kind == "Namespace" { name.replace("namespace", "team") } else { name.to_owned() };
     Target::named(id.clone(), Key::new(namespace, name))
 }
 
@@ -112,8 +138,9 @@ fn object(subject: &Subject, target: &Target, world: &World) -> Value {
     if !namespace.is_empty() {
         metadata["namespace"] = json!(namespace);
     }
-    let spec = (subject.make)(name, world);
-    json!({ "kind": subject.id.kind, "apiVersion": subject.id.api_version, "metadata": metadata, "spec": spec })
+    let part = if subject.id == Endpoints::ID { "subsets" } else { "spec" };
+    let made = (subject.make)(name, world);
+    json!({ "kind": subject.id.kind, "apiVersion": subject.id.api_version, "metadata": metadata, (part): made })
 }
 
 fn delete_options(world: &World) -> DeleteOptions {
@@ -129,6 +156,19 @@ async fn some_pod(world: &World) -> Option<Object<Pod>> {
 async fn delete_some_pod(world: &World) -> Result<Raw, ApiError> {
     let Some(pod) = some_pod(world).await else { return Ok(Raw::default()) };
     world.admin.delete(&Target::of(&pod), &DeleteOptions::default()).await
+}
+
+/// Asks for more space: that is refused if less would be meant, or nobody could give it.
+async fn grow_some_claim(world: &World) -> Result<Raw, ApiError> {
+    let mut claims = world.all::<PersistentVolumeClaim>().await;
+    claims.retain(|claim| !claim.spec.volume_name.is_empty());
+    if claims.is_empty() {
+        return Ok(Raw::default());
+    }
+    let claim = &claims[pick(world, claims.len())];
+    let size = format!("{}Gi", 2 + pick(world, 4));
+    let patch = json!({ "spec": { "resources": { "requests": { "storage": size } } } });
+    world.admin.patch(&Target::of(claim), "", PatchType::Merge, &patch).await
 }
 
 async fn evict_some_pod(world: &World) -> Result<Raw, ApiError> {
@@ -152,7 +192,9 @@ async fn do_something_to_a_node(world: &World) -> Result<Raw, ApiError> {
     match pick(world, 5) {
         0..2 => {
             let state = if yes { json!("dead") } else { Value::Null };
-            let patch = json!({ "metadata": { "annotations": { "simulated.setpoint.dev/state": state } } });
+            let patch = json!({
+                "metadata": { "annotations": { "simulated.setpoint.dev/state": state, MANAGED: "true" } },
+            });
             patch_node(world, node, &patch).await
         }
         2..4 => patch_node(world, node, &json!({ "spec": { "unschedulable": yes } })).await,

@@ -1,32 +1,40 @@
 //! What users ask for: for each kind a spec of a new object, and an edit of one that is there.
 
+use super::super::driver::CLASS;
 use super::{Subject, World, pick};
 use kinds::{
-    CronJob, DaemonSet, Deployment, HorizontalPodAutoscaler, Job, Kind, Namespace, PersistentVolume,
+    CronJob, DaemonSet, Deployment, Endpoints, HorizontalPodAutoscaler, Job, Kind, Namespace, PersistentVolume,
     PersistentVolumeClaim, PodDisruptionBudget, ReplicaSet, ReplicationController, ResourceQuota, Service, StatefulSet,
 };
 use object::{Value, json};
 
-/// Every kind that users edit.
-pub(super) const SUBJECTS: &[Subject] = &[
-    Subject { id: ReplicaSet::ID, make: replica_set, change: scale },
-    Subject { id: ReplicationController::ID, make: replication_controller, change: scale },
-    Subject { id: Service::ID, make: service, change: |name, world| json!({ "spec": service(name, world) }) },
-    Subject { id: PodDisruptionBudget::ID, make: budget, change: |name, world| json!({ "spec": budget(name, world) }) },
-    Subject { id: Deployment::ID, make: deployment, change: scale_or_roll },
-    Subject { id: HorizontalPodAutoscaler::ID, make: autoscaler, change: |_, world| json!({ "spec": bounds(world) }) },
-    Subject { id: DaemonSet::ID, make: daemon_set, change: roll },
-    Subject { id: ResourceQuota::ID, make: quota, change: |name, world| json!({ "spec": quota(name, world) }) },
-    Subject { id: StatefulSet::ID, make: stateful_set, change: scale_or_roll },
-    Subject { id: PersistentVolume::ID, make: volume, change: label },
-    Subject { id: PersistentVolumeClaim::ID, make: claim, change: label },
-    Subject { id: Namespace::ID, make: |_, _| json!({}), change: label },
-    Subject { id: Job::ID, make: job, change: |_, world| json!({ "spec": { "parallelism": world.random.below(4) } }) },
-    Subject {
-        id: CronJob::ID,
-        make: cron_job,
-        change: |_, world| json!({ "spec": { "suspend": world.random.chance(0.5) } }),
-    },
+/// Every kind that users edit, with what is edited together.
+pub(super) const INTERESTS: &[&[Subject]] = &[
+    &[Subject { id: ReplicaSet::ID, name: "replicaset", make: replica_set, change: scale }],
+    &[Subject {
+        id: ReplicationController::ID,
+        name: "replicationcontroller",
+        make: replication_controller,
+        change: scale,
+    }],
+    &[Subject { id: Service::ID, name: "service", make: service, change: reselect }],
+    &[Subject { id: PodDisruptionBudget::ID, name: "budget", make: budget, change: rebudget }],
+    &[Subject { id: Deployment::ID, name: "deployment", make: deployment, change: scale_or_roll }],
+    &[Subject { id: HorizontalPodAutoscaler::ID, name: "autoscaler", make: autoscaler, change: rebound }],
+    &[Subject { id: DaemonSet::ID, name: "daemonset", make: daemon_set, change: roll }],
+    &[Subject { id: ResourceQuota::ID, name: "quota", make: quota, change: requota }],
+    &[Subject { id: StatefulSet::ID, name: "statefulset", make: stateful_set, change: scale_or_roll }],
+    &[
+        Subject { id: PersistentVolume::ID, name: "volume", make: volume, change: label },
+        Subject { id: PersistentVolumeClaim::ID, name: "claim", make: claim, change: label },
+    ],
+    &[Subject { id: Namespace::ID, name: "team", make: |_, _| json!({}), change: label }],
+    &[Subject { id: Job::ID, name: "job", make: job, change: widen }],
+    &[Subject { id: CronJob::ID, name: "cronjob", make: cron_job, change: suspend }],
+    &[
+        Subject { id: Service::ID, name: "outside", make: outside, change: label },
+        Subject { id: Endpoints::ID, name: "outside", make: subsets, change: resubset },
+    ],
 ];
 
 fn one_of<T: Copy>(world: &World, choices: &[T]) -> T {
@@ -113,7 +121,8 @@ fn stateful_set(name: &str, world: &World) -> Value {
     spec["serviceName"] = json!(name);
     spec["podManagementPolicy"] = json!(one_of(world, &["Parallel", "OrderedReady"]));
     if world.random.chance(0.7) {
-        spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "data" }, "spec": storage(None) }]);
+        let class = one_of(world, &[None, Some(CLASS)]);
+        spec["volumeClaimTemplates"] = json!([{ "metadata": { "name": "data" }, "spec": storage(class) }]);
         spec["persistentVolumeClaimRetentionPolicy"] = json!({
             "whenDeleted": one_of(world, &["Retain", "Delete"]), "whenScaled": one_of(world, &["Retain", "Delete"]),
         });
@@ -162,7 +171,36 @@ fn some_app(world: &World) -> String {
 
 fn service(_name: &str, world: &World) -> Value {
     let target = if world.random.chance(0.5) { json!("http") } else { json!(9000 + world.random.below(3)) };
-    json!({ "selector": { "app": some_app(world) }, "ports": [{ "port": 80, "targetPort": target }] })
+    let kind = one_of(world, &["ClusterIP", "NodePort", "LoadBalancer"]);
+    json!({ "type": kind, "selector": { "app": some_app(world) }, "ports": [{ "port": 80, "targetPort": target }] })
+}
+
+fn reselect(name: &str, world: &World) -> Value {
+    json!({ "spec": service(name, world) })
+}
+
+/// A service whose addresses somebody writes down.
+fn outside(_name: &str, _world: &World) -> Value {
+    json!({ "ports": [{ "port": 80, "targetPort": 9000 }] })
+}
+
+/// Some addresses, in one or two subsets.
+fn subsets(_name: &str, world: &World) -> Value {
+    let addresses = |subset: u64| -> Vec<Value> {
+        (0..world.random.below(4))
+            .map(|number| json!({ "ip": format!("198.51.100.{}", 1 + subset * 10 + number) }))
+            .collect()
+    };
+    let subset = |number: u64| {
+        let field = one_of(world, &["addresses", "addresses", "notReadyAddresses"]);
+        json!({ (field): addresses(number), "ports": [{ "port": 9000 + number }] })
+    };
+    let subsets: Vec<Value> = (0..1 + world.random.below(2)).map(subset).collect();
+    json!(subsets)
+}
+
+fn resubset(name: &str, world: &World) -> Value {
+    json!({ "subsets": subsets(name, world) })
 }
 
 /// Budgets that are a part of something need to know the whole, which only some workloads tell.
@@ -173,9 +211,35 @@ fn budget(name: &str, world: &World) -> Value {
         1 => json!({ "minAvailable": null, "maxUnavailable": number() }),
         _ => json!({ "minAvailable": "50%", "maxUnavailable": null }),
     };
-    let app = name.replace("poddisruptionbudget", "deployment");
+    let workload = one_of(world, &["deployment", "statefulset", "replicationcontroller", "replicaset"]);
+    let app = name.replace("budget", workload);
     spec["selector"] = json!({ "matchLabels": { "app": app } });
     spec
+}
+
+fn rebudget(name: &str, world: &World) -> Value {
+    json!({ "spec": budget(name, world) })
+}
+
+fn rebound(_name: &str, world: &World) -> Value {
+    json!({ "spec": bounds(world) })
+}
+
+/// How fast an autoscaler may go: with none of these does it get anywhere else in the end.
+fn behavior(world: &World) -> Value {
+    let policy = || {
+        let kind = one_of(world, &["Pods", "Percent"]);
+        let value = if kind == "Pods" { 1 + world.random.below(3) } else { 50 + world.random.below(100) };
+        json!({ "type": kind, "value": value, "periodSeconds": one_of(world, &[15, 30, 60]) })
+    };
+    let rules = |window: u64| {
+        let policies: Vec<Value> = (0..1 + world.random.below(2)).map(|_| policy()).collect();
+        json!({
+            "stabilizationWindowSeconds": world.random.below(window), "policies": policies,
+            "selectPolicy": one_of(world, &["Max", "Min"]),
+        })
+    };
+    json!({ "scaleUp": rules(60), "scaleDown": rules(200) })
 }
 
 fn bounds(world: &World) -> Value {
@@ -184,8 +248,11 @@ fn bounds(world: &World) -> Value {
 
 fn autoscaler(name: &str, world: &World) -> Value {
     let kind = one_of(world, &["Deployment", "StatefulSet"]);
-    let target = name.replace("horizontalpodautoscaler", &kind.to_lowercase());
+    let target = name.replace("autoscaler", &kind.to_lowercase());
     let mut spec = bounds(world);
+    if world.random.chance(0.5) {
+        spec["behavior"] = behavior(world);
+    }
     spec["scaleTargetRef"] = json!({ "apiVersion": "apps/v1", "kind": kind, "name": target });
     let utilization = one_of(world, &[50, 80, 100]);
     spec["metrics"] = json!([{
@@ -201,6 +268,18 @@ fn quota(_name: &str, world: &World) -> Value {
         "pods": some(12), "requests.cpu": some(2), "services": some(3), "persistentvolumeclaims": some(6),
         "count/deployments.apps": some(3), "count/jobs.batch": some(3),
     } })
+}
+
+fn requota(name: &str, world: &World) -> Value {
+    json!({ "spec": quota(name, world) })
+}
+
+fn widen(_name: &str, world: &World) -> Value {
+    json!({ "spec": { "parallelism": world.random.below(4) } })
+}
+
+fn suspend(_name: &str, world: &World) -> Value {
+    json!({ "spec": { "suspend": world.random.chance(0.5) } })
 }
 
 /// The class of volumes that somebody makes by hand.
