@@ -32,6 +32,7 @@
 //! types, declaration      types and signatures; what is declared about values that come from objects
 //! value, json, compare    values, how they are read from objects, when they are equal
 //! environment, cost       variables and functions, and what calls cost
+//! device                  the environment of selectors of devices
 //! functions/              the functions themselves, as tables
 //! ```
 //!
@@ -66,6 +67,7 @@ mod compare;
 mod cost;
 mod cursor;
 mod declaration;
+mod device;
 mod environment;
 mod estimate;
 mod evaluator;
@@ -86,6 +88,7 @@ mod value;
 
 pub use cost::{Cost, Range};
 pub use declaration::{Declaration, Equality, Field, MAX_REQUEST_BYTES, Shape, escape};
+pub use device::{Device, DeviceSelector};
 pub use environment::{Arguments, Environment, Implementation};
 pub use estimate::{DEFINITION_COST_LIMIT, RULE_COST_LIMIT, exceeds_budget};
 pub use functions::semver::Version;

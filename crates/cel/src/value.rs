@@ -155,6 +155,11 @@ pub trait Fields<'a>: Debug {
     fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
+
+    /// The names that loops go over.
+    fn names(&self) -> Vec<Text<'a>> {
+        Vec::new()
+    }
 }
 
 impl<'a> List<'a> {
@@ -194,7 +199,7 @@ impl<'a> Map<'a> {
         match self {
             Map::Owned(entries) => entries.len(),
             Map::Json { entries, .. } => entries.len(),
-            Map::Lazy(_) => 0,
+            Map::Lazy(fields) => fields.names().len(),
         }
     }
 
@@ -225,7 +230,7 @@ impl<'a> Map<'a> {
             Map::Json { entries, declared } => {
                 json::keys(entries, declared).map(Text::Borrowed).map(Key::String).collect()
             }
-            Map::Lazy(_) => Vec::new(),
+            Map::Lazy(fields) => fields.names().into_iter().map(Key::String).collect(),
         }
     }
 

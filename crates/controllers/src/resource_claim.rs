@@ -40,11 +40,11 @@ fn claim_key(namespace: &str, name: &str) -> Key {
 
 /// The pod, if it has claims, and those of them that are known.
 fn keys_of(pod: &Object<Pod>) -> Vec<Key> {
-    if pod.spec.resource_claims.is_empty() {
-        return Vec::new();
+    let mut keys: Vec<Key> = pod.resource_claim_names().map(|name| claim_key(&pod.metadata.namespace, name)).collect();
+    if !pod.spec.resource_claims.is_empty() {
+        keys.push(pod.key());
     }
-    let claims = pod.resource_claim_names().map(|name| claim_key(&pod.metadata.namespace, name));
-    claims.chain([pod.key()]).collect()
+    keys
 }
 
 async fn reconcile(context: Context, request: Request) -> Result<Plan, ApiError> {

@@ -159,6 +159,14 @@ pub struct PodStatus {
     pub container_statuses: Vec<ContainerStatus>,
     pub init_container_statuses: Vec<ContainerStatus>,
     pub resource_claim_statuses: Vec<PodResourceClaim>,
+    /// The claim that was made for what it asks for by the names of resources.
+    pub extended_resource_claim_status: Option<ExtendedResourceClaim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ExtendedResourceClaim {
+    pub resource_claim_name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -273,7 +281,9 @@ impl Pod {
     /// The names of the claims of devices it has, as far as they are known: those made for it stand in its status.
     pub fn resource_claim_names(&self) -> impl Iterator<Item = &str> {
         let entries = self.spec.resource_claims.iter().chain(&self.status.resource_claim_statuses);
-        entries.filter_map(|entry| entry.resource_claim_name.as_deref())
+        let extended = self.status.extended_resource_claim_status.as_ref();
+        let extended = extended.map(|status| status.resource_claim_name.as_str());
+        entries.filter_map(|entry| entry.resource_claim_name.as_deref()).chain(extended)
     }
 
     /// The names of the claims it mounts, those made for it included.

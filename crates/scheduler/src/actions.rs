@@ -1,5 +1,6 @@
 //! What a decision means for the API: a binding, claims to be bound before it, a report, pods that have to go.
 
+use crate::devices::binding;
 use crate::preemption::Room;
 use crate::profile::chosen_by;
 use crate::scheduler::Decision;
@@ -12,29 +13,33 @@ use std::sync::Arc;
 /// What became of a decision.
 #[derive(Debug)]
 pub enum Outcome {
-    Done(Arc<Object<Pod>>),
+    Bound(Arc<Object<Pod>>),
     NotBound(Arc<Object<Pod>>),
+    /// It is said why it waits.
+    Told(Arc<Object<Pod>>),
 }
 
 /// Whether others should not wait until it is carried out.
 pub(crate) fn takes_long(decision: &Decision) -> bool {
     match decision {
-        Decision::Bind { volumes, .. } => !volumes.is_empty(),
-        Decision::Wait { room, .. } => room.is_some(),
+        Decision::Bind { volumes, devices, .. } => !volumes.is_empty() || !devices.is_empty(),
+        Decision::Wait { room, diagnosis, .. } => room.is_some() || diagnosis.release.is_some(),
     }
 }
 
 pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) -> Outcome {
     match decision {
-        Decision::Bind { pod, node, volumes, .. } => {
+        Decision::Bind { pod, node, volumes, devices, .. } => {
             let bound = async {
                 bind_claims(&volumes, &node, context).await?;
+                binding::reserve(&devices, &pod, &node, context, now).await?;
                 bind(&pod, &node, context).await
             };
             match bound.await {
-                Ok(()) => Outcome::Done(pod),
+                Ok(()) => Outcome::Bound(pod),
                 Err(error) => {
                     tracing::debug!(pod = %pod.key(), node, %error, "not bound");
+                    binding::undo(&devices, &pod, context).await;
                     (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()));
                     Outcome::NotBound(pod)
                 }
@@ -43,15 +48,20 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
         Decision::Wait { pod, diagnosis, room } => {
             let message = diagnosis.message();
             (context.tell)(Note::warning(&pod, "FailedScheduling", message.as_str()));
-            let reported = report(&pod, &message, room.as_ref(), context, now).await;
+            let reason = if diagnosis.error.is_some() { "SchedulerError" } else { "Unschedulable" };
+            let reported = report(&pod, reason, &message, room.as_ref(), context, now).await;
             let cleared = match &room {
                 Some(room) => preempt(&pod, room, context, now).await,
                 None => Ok(()),
             };
-            if let Err(error) = reported.and(cleared) {
+            let released = match &diagnosis.release {
+                Some(release) => binding::release(release, context).await,
+                None => Ok(()),
+            };
+            if let Err(error) = reported.and(cleared).and(released) {
                 tracing::debug!(pod = %pod.key(), %error, "what it waits for was not carried out");
             }
-            Outcome::Done(pod)
+            Outcome::Told(pod)
         }
     }
 }
@@ -87,13 +97,14 @@ async fn patch_status(pod: &Object<Pod>, patch: &Value, context: &Context) -> Re
 /// Says in the pod why it waits and where it is to go, unless it says so already.
 async fn report(
     pod: &Object<Pod>,
+    reason: &str,
     message: &str,
     room: Option<&Room>,
     context: &Context,
     now: Time,
 ) -> Result<(), ApiError> {
     let is = pod.condition("PodScheduled");
-    let same = is.is_some_and(|is| is.status == "False" && is.reason == "Unschedulable" && is.message == message);
+    let same = is.is_some_and(|is| is.status == "False" && is.reason == reason && is.message == message);
     if same && room.is_none_or(|room| room.node == pod.status.nominated_node_name) {
         return Ok(());
     }
@@ -101,7 +112,7 @@ async fn report(
     let mut patch = with_condition(
         pod,
         &json!({
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+            "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
             "lastTransitionTime": since.to_string(), "observedGeneration": pod.metadata.generation,
         }),
     );

@@ -4,6 +4,7 @@
 //! Every node has a slot. A log says which slots have changed, so that whoever remembers something about nodes looks
 //! again at those alone.
 
+use crate::devices::Stock;
 use crate::needs::{HostPort, Shape};
 use crate::resources::Amounts;
 use kinds::{Key, Labels, Node, Object, Pod, Taint};
@@ -36,6 +37,7 @@ pub(crate) struct Cluster {
     pub(crate) caches: Caches,
     /// Volumes that are spoken for, and the claim they are meant for: the caches do not know yet.
     pub(crate) taken_volumes: BTreeMap<String, Key>,
+    pub(crate) devices: Stock,
 }
 
 /// A node with the pods on it; without the node if only pods speak of it.

@@ -4,6 +4,7 @@
 
 use crate::actions::{self, Outcome};
 use crate::config::Configuration;
+use crate::devices::binding;
 use crate::explanation::Explanation;
 use crate::figures::{Ending, Figures};
 use crate::profile::chosen_by;
@@ -11,8 +12,9 @@ use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
 use ambient::{Ambient, Clock};
 use kinds::{
-    CSIDriver, CSINode, CSIStorageCapacity, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
-    PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet, StorageClass, Time,
+    CSIDriver, CSINode, CSIStorageCapacity, DeviceClass, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim,
+    Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet,
+    StorageClass, Time,
 };
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -35,6 +37,8 @@ enum News {
     Node(Change<Node>),
     Namespace(Change<Namespace>),
     Service(Change<Service>),
+    Slice(Change<ResourceSlice>),
+    Claim(Change<ResourceClaim>),
     /// Something that pods refused by these may have waited for, and what it is called.
     Helps(&'static [Plugin], String),
     /// Somebody wants to know what stands in the way of a pod.
@@ -103,6 +107,7 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
     let figures = Figures::new(registry);
     let told = |inbox: &Inbox| inbox.clone();
     let (pods, nodes, namespaces, services) = (told(&inbox), told(&inbox), told(&inbox), told(&inbox));
+    let (slices, claims) = (told(&inbox), told(&inbox));
     let controller = Controller::new(crate::DEFAULT)
         .workers(0)
         .watches_changes::<Pod>(move |change, _| {
@@ -121,6 +126,14 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
             services.put(News::Service(change.clone()));
             Vec::new()
         })
+        .watches_changes::<ResourceSlice>(move |change, _| {
+            slices.put(News::Slice(change.clone()));
+            Vec::new()
+        })
+        .watches_changes::<ResourceClaim>(move |change, _| {
+            claims.put(News::Claim(change.clone()));
+            Vec::new()
+        })
         .reads::<ReplicaSet>()
         .reads::<ReplicationController>()
         .reads::<StatefulSet>()
@@ -131,6 +144,7 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
     let controller = helped_by::<CSINode>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSIDriver>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSIStorageCapacity>(controller, &inbox, VOLUMES);
+    let controller = helped_by::<DeviceClass>(controller, &inbox, DEVICES);
     let desk = Desk(inbox.clone());
     let controller = controller.source(move |context, _, ambient| {
         let loops = Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient };
@@ -146,18 +160,22 @@ pub fn caches() -> Caches {
         .with::<CSIDriver>()
         .with::<CSINode>()
         .with::<CSIStorageCapacity>()
+        .with::<DeviceClass>()
         .with::<PersistentVolume>()
         .with::<PersistentVolumeClaim>()
         .with::<Pod>()
         .with::<PodDisruptionBudget>()
         .with::<ReplicaSet>()
         .with::<ReplicationController>()
+        .with::<ResourceClaim>()
         .with::<StatefulSet>()
         .with::<StorageClass>()
 }
 
 const VOLUMES: &[Plugin] =
     &[Plugin::VolumeBinding, Plugin::VolumeZone, Plugin::NodeVolumeLimits, Plugin::VolumeRestrictions];
+
+const DEVICES: &[Plugin] = &[Plugin::DynamicResources, Plugin::NodeResourcesFit];
 
 fn helped_by<K: kinds::Kind>(controller: Controller, inbox: &Inbox, plugins: &'static [Plugin]) -> Controller {
     let inbox = inbox.clone();
@@ -192,6 +210,7 @@ const IDLE: std::time::Duration = std::time::Duration::from_secs(60);
 impl Loop {
     async fn run(&self, configuration: &Configuration) {
         let _open = self.inbox.open();
+        binding::catch_up(&self.context).await;
         let mut scheduler = self.begin(configuration);
         let (done, mut outcomes) = mpsc::unbounded_channel();
         let mut under_way = 0;
@@ -236,6 +255,13 @@ impl Loop {
         }
         for service in caches.of::<Service>().all() {
             scheduler.service_changed(&Change::new(service));
+        }
+        let now = self.ambient.clock.monotonic();
+        for slice in caches.of::<ResourceSlice>().all() {
+            scheduler.slice_changed(&Change::new(slice), now);
+        }
+        for claim in caches.of::<ResourceClaim>().all() {
+            scheduler.claim_changed(&Change::new(claim), now);
         }
         for pod in caches.of::<Pod>().all() {
             scheduler.pod_changed(&Change::new(pod));
@@ -291,6 +317,8 @@ fn take_in(scheduler: &mut Scheduler, news: News, now: Instant) {
         News::Node(change) => scheduler.node_changed(&change),
         News::Namespace(change) => scheduler.namespace_changed(&change),
         News::Service(change) => scheduler.service_changed(&change),
+        News::Slice(change) => scheduler.slice_changed(&change, now),
+        News::Claim(change) => scheduler.claim_changed(&change, now),
         News::Helps(plugins, event) => scheduler.helps(plugins, &event, now),
         News::Question(pod, answer) => {
             // Whoever asked may have gone.
@@ -305,17 +333,18 @@ async fn carry_out(attempt: Attempt, context: &Context, figures: &Figures, clock
         Decision::Bind { tries, .. } => Some(*tries),
         Decision::Wait { .. } => None,
     };
+    let is_error = matches!(&decision, Decision::Wait { diagnosis, .. } if diagnosis.error.is_some());
     let outcome = actions::carry_out(decision, context, now).await;
     let ended = clock.monotonic();
-    let (Outcome::Done(pod) | Outcome::NotBound(pod)) = &outcome;
-    let ending = match (&outcome, tries) {
-        (Outcome::Done(_), Some(tries)) => {
-            figures.placed(tries.count, ended.duration_since(tries.since));
-            Ending::Scheduled
-        }
-        (Outcome::Done(_), None) => Ending::Unschedulable,
-        (Outcome::NotBound(_), _) => Ending::Error,
+    let (Outcome::Bound(pod) | Outcome::NotBound(pod) | Outcome::Told(pod)) = &outcome;
+    let ending = match &outcome {
+        Outcome::Bound(_) => Ending::Scheduled,
+        Outcome::Told(_) if !is_error => Ending::Unschedulable,
+        Outcome::Told(_) | Outcome::NotBound(_) => Ending::Error,
     };
+    if let (Ending::Scheduled, Some(tries)) = (&ending, tries) {
+        figures.placed(tries.count, ended.duration_since(tries.since));
+    }
     figures.ended(ending, chosen_by(pod), ended.duration_since(begun));
     outcome
 }

@@ -1,6 +1,7 @@
 //! Whether a node does for a pod, judged by that node alone. Each filter is a function; the first that refuses is told.
 
 use crate::cluster::{Cluster, Spot};
+use crate::devices::{self, Devices};
 use crate::needs::Needs;
 use crate::profile::Profile;
 use crate::verdict::{Plugin, Refusal};
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 pub(crate) struct Asked<'a> {
     pub needs: &'a Needs,
     pub volumes: &'a Volumes,
+    pub devices: &'a Devices,
     pub profile: &'a Profile,
     pub cluster: &'a Cluster,
 }
@@ -31,6 +33,7 @@ const FILTERS: &[(Plugin, Filter)] = &[
     (Plugin::NodeVolumeLimits, volumes::limits),
     (Plugin::VolumeBinding, volumes::binding),
     (Plugin::VolumeZone, volumes::zone),
+    (Plugin::DynamicResources, devices::filter),
 ];
 
 /// Whether the node does, as far as it alone is concerned.
@@ -107,11 +110,14 @@ fn resources(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
     check(wanted.cpu, used.cpu, capacity.cpu, &|| "Insufficient cpu".into());
     check(wanted.memory, used.memory, capacity.memory, &|| "Insufficient memory".into());
     check(wanted.disk, used.disk, capacity.disk, &|| "Insufficient ephemeral-storage".into());
-    for (name, amount) in wanted.others.iter().filter(|(name, _)| !asked.profile.fit.ignores(name)) {
+    // What the node itself has none of, it may have as devices.
+    let is_device = |name: &str| capacity.other(name) == 0 && asked.devices.answer_to(name);
+    let counts = |name: &str| !asked.profile.fit.ignores(name) && !is_device(name);
+    for (name, amount) in wanted.others.iter().filter(|(name, _)| counts(name)) {
         check(*amount, used.other(name), capacity.other(name), &|| format!("Insufficient {name}").into());
     }
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(Refusal { plugin: Plugin::NodeResourcesFit, reasons, resolvable })
+    Err(Refusal { plugin: Plugin::NodeResourcesFit, reasons, resolvable, is_error: false })
 }

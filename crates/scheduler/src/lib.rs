@@ -4,7 +4,7 @@
 //! and [`actions`] carry its decisions out. What a pod asks for is read once ([`needs`]) and shared by all pods that ask the
 //! same; the nodes and their pods are kept change by change ([`cluster`]); for each shape of pods a [`ranking`] knows
 //! every node, by [`filters`] and [`scores`] that look at one node, and sums over [`relation`]s that look around. Pods
-//! that fit nowhere wait in the [`queue`] for what may help them. How all this is done is up to [`profile`]s, which a file
+//! that claim devices are given those of a node along with it ([`devices`]); and pods that fit nowhere wait in the [`queue`] for what may help them. How all this is done is up to [`profile`]s, which a file
 //! may say ([`config`]).
 //!
 //! Left out on purpose: extenders, which would ask another program over HTTP about every pod.
@@ -12,6 +12,7 @@
 mod actions;
 mod cluster;
 mod config;
+mod devices;
 mod driver;
 mod explanation;
 mod figures;
@@ -33,6 +34,7 @@ mod volumes;
 
 pub use actions::Outcome;
 pub use config::Configuration;
+pub use devices::{Release, Reservation};
 pub use driver::{Desk, NotLeading, caches, controller};
 pub use explanation::Explanation;
 pub use preemption::Room;

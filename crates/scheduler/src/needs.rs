@@ -38,6 +38,8 @@ pub(crate) struct Needs {
     pub images: Vec<String>,
     /// The names of its claims of volumes: what these are is looked up when it is placed.
     pub claims: Vec<String>,
+    /// The names of its claims of devices, as far as they are there.
+    pub device_claims: Vec<String>,
     /// Disks that are named in the pod itself, and whether they are only read: not every two pods can share them.
     pub disks: Vec<(String, bool)>,
 }
@@ -119,6 +121,7 @@ impl Needs {
                 .collect(),
             images: containers().map(|container| normalized(&container.image)).collect(),
             claims: pod.claims().collect(),
+            device_claims: pod.resource_claim_names().map(str::to_owned).collect(),
             disks: disks(pod),
         }
     }

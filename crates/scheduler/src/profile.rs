@@ -49,11 +49,12 @@ pub struct Weights {
     pub fit: i64,
     pub balance: i64,
     pub images: i64,
+    pub devices: i64,
 }
 
 impl Default for Weights {
     fn default() -> Self {
-        Weights { taints: 3, node_affinity: 2, spread: 2, pod_affinity: 2, fit: 1, balance: 1, images: 1 }
+        Weights { taints: 3, node_affinity: 2, spread: 2, pod_affinity: 2, fit: 1, balance: 1, images: 1, devices: 2 }
     }
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod regard;
 
 use crate::cluster::{Cluster, NOWHERE, Resident, Slot, Spot};
+use crate::devices::Devices;
 use crate::filters::{self, Asked, Verdict};
 use crate::needs::{Needs, Shape, Spread};
 use crate::profile::Profile;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Ranking {
     pub shape: Shape,
     pub volumes: Volumes,
+    pub devices: Devices,
     pub profile: Arc<Profile>,
     /// Up to where the log of the cluster has been followed; none before the first look.
     seen: Option<usize>,
@@ -43,10 +45,19 @@ pub(crate) struct Ranking {
     only: Option<Vec<String>>,
     /// What nodes that are open come to by themselves; [`CLOSED`] for the others.
     totals: Vec<i64>,
-    /// How many open nodes have taints that would rather keep the pod away, or something that it likes.
+    /// How many open nodes have taints that would rather keep the pod away, something that it likes, or devices that it
+    /// prefers to others.
     uneven_taints: usize,
     liked: usize,
+    preferred: usize,
     scratch: Scratch,
+}
+
+/// What pods of a shape claim, looked up.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    pub volumes: Volumes,
+    pub devices: Devices,
 }
 
 /// What is known of a node.
@@ -70,7 +81,7 @@ pub(crate) struct Facts {
 }
 
 impl Ranking {
-    pub(crate) fn new(shape: Shape, volumes: Volumes, profile: Arc<Profile>, cluster: &mut Cluster) -> Self {
+    pub(crate) fn new(shape: Shape, claims: Claims, profile: Arc<Profile>, cluster: &mut Cluster) -> Self {
         let spread = shape.spread.iter().map(|spread| spread.topology.as_str());
         let topologies = spread.chain(shape.needs.terms().map(|term| term.topology.as_str()));
         let relations = topologies.map(|key| Relation::new(cluster.topology(key))).collect();
@@ -79,7 +90,8 @@ impl Ranking {
             required.names().map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
         });
         Ranking {
-            volumes,
+            volumes: claims.volumes,
+            devices: claims.devices,
             profile,
             seen: None,
             seats: Vec::new(),
@@ -93,6 +105,7 @@ impl Ranking {
             totals: Vec::new(),
             uneven_taints: 0,
             liked: 0,
+            preferred: 0,
             scratch: Scratch::default(),
             shape,
         }
@@ -142,11 +155,13 @@ impl Ranking {
         if let Seat::Open(scores) = old {
             self.uneven_taints -= usize::from(scores.taints > 0);
             self.liked -= usize::from(scores.liked > 0);
+            self.preferred -= usize::from(scores.devices > 0);
         }
         self.totals[at] = CLOSED;
         if let Seat::Open(scores) = &self.seats[at] {
             self.uneven_taints += usize::from(scores.taints > 0);
             self.liked += usize::from(scores.liked > 0);
+            self.preferred += usize::from(scores.devices > 0);
             self.totals[at] = scores.total;
         }
     }
@@ -180,11 +195,13 @@ impl Ranking {
     }
 
     fn seat(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Seat {
-        let asked = Asked { needs: &self.shape, volumes: &self.volumes, profile: &self.profile, cluster };
+        let (volumes, devices) = (&self.volumes, &self.devices);
+        let asked = Asked { needs: &self.shape, volumes, devices, profile: &self.profile, cluster };
         if let Err(refusal) = judge_with_nominated(asked, spot, node) {
             return Seat::Refused(Box::new(refusal));
         }
-        Seat::Open(score(&self.shape, &self.profile, cluster, spot, node))
+        let devices = self.devices.score(cluster, spot, node);
+        Seat::Open(Scores { devices, ..score(&self.shape, &self.profile, cluster, spot, node) })
     }
 
     /// Which relations a node counts in, with nothing in them yet.

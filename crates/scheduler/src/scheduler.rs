@@ -1,19 +1,22 @@
 //! The scheduler without the API: what has changed goes in, decisions come out.
 
+mod claims;
+mod devices;
 mod explain;
 
 use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
 use crate::config::Configuration;
+use crate::devices::Reservation;
 use crate::figures::{Figures, Pending};
 use crate::needs::{Needs, Shape, Shapes};
 use crate::preemption::{self, Room};
 use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
-use crate::ranking::Ranking;
+use crate::ranking::{Claims, Ranking};
 use crate::siblings::{self, Services};
-use crate::verdict::{Diagnosis, Plugin, summary};
-use crate::volumes::{Preparation, Volumes};
+use crate::verdict::{Diagnosis, Plugin};
+use crate::volumes::Preparation;
 use kinds::{Key, Namespace, Node, Object, Pod, Service};
 use runtime::{Caches, Change};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +55,8 @@ pub struct Tries {
 /// What is to be done about a pod.
 #[derive(Debug)]
 pub enum Decision {
-    /// A node does; before that, something may have to be done about volumes.
-    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation, tries: Tries },
+    /// A node does; before that, something may have to be done about volumes and devices.
+    Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation, devices: Reservation, tries: Tries },
     /// No node does; others may have to go so that one does.
     Wait { pod: Arc<Object<Pod>>, diagnosis: Diagnosis, room: Option<Room> },
 }
@@ -137,7 +140,7 @@ impl Scheduler {
             return;
         }
         let is_ours = pod.is_active() && self.profile(pod).is_some();
-        let is_gated = is_ours && !pod.spec.scheduling_gates.is_empty();
+        let is_gated = is_ours && (!pod.spec.scheduling_gates.is_empty() || self.lacks_claims(pod).is_some());
         if !is_ours || is_gated {
             self.forget(&key);
             if is_gated && self.gated.insert(key) {
@@ -231,6 +234,10 @@ impl Scheduler {
             let around = [Plugin::PodTopologySpread, Plugin::InterPodAffinity];
             let looked_around = stuck.plugins.iter().any(|plugin| around.contains(plugin));
             let helps = match self.rankings.get_mut(&stuck.shape.number) {
+                // No pod that leaves or comes gives devices to others: their claims do.
+                None if stuck.plugins == [Plugin::DynamicResources] => {
+                    freed.values().find(|event| event.starts_with("Node")).copied()
+                }
                 None => Some(*freed.values().next().unwrap_or(&NEIGHBOURS)),
                 Some(ranking) => {
                     let opened = freed.iter().find(|(slot, _)| ranking.would_open(&self.cluster, **slot));
@@ -251,27 +258,17 @@ impl Scheduler {
         let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
         let nominated = nominated.unwrap_or_default();
         self.cluster.withdraw(&pod.key(), &nominated);
-        let volumes = match self.volumes(&shape) {
-            Ok(volumes) => volumes,
-            Err(general) => return Some(self.wait_for_claims(pod, general, now)),
+        let claims = match self.claims(&pod, &shape) {
+            Ok(claims) => claims,
+            Err((plugin, general)) => return Some(self.wait_for_claims(pod, plugin, general, now)),
         };
-        let mut ranking = self.ranking(&shape, volumes);
+        let mut ranking = self.ranking(&shape, claims);
         let decision = match self.choose(&mut ranking, &pod, &nominated) {
             Some(slot) => self.bind(&ranking, pod, slot, tries),
             None => self.wait(&mut ranking, pod, now),
         };
         self.keep(ranking);
         Some(decision)
-    }
-
-    /// What is known of the volumes that pods of a shape want; or why they can be nowhere.
-    fn volumes(&self, shape: &Shape) -> Result<Volumes, String> {
-        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
-        match Volumes::of(shape, &self.cluster) {
-            Ok(volumes) => Ok(volumes.waiting_if(binds)),
-            Err(general) if binds => Err(general),
-            Err(_) => Ok(Volumes::default()),
-        }
     }
 
     fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
@@ -281,16 +278,22 @@ impl Scheduler {
         let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
         let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
+        let devices = ranking.devices.reserve(&mut self.cluster, &node, ranking.profile.binding_timeout);
         self.queue.remove(&key);
         self.assumed.insert(key);
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
         // Others may have waited for such a pod to be somewhere.
         self.moved.push(ranking.shape.clone());
-        Decision::Bind { pod, node, volumes, tries }
+        Decision::Bind { pod, node, volumes, devices, tries }
     }
 
     fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
         let mut diagnosis = ranking.diagnose(&self.cluster);
+        if diagnosis.error.is_some() {
+            self.queue.retry(&pod.key(), now);
+            return Decision::Wait { pod, diagnosis, room: None };
+        }
+        diagnosis.release = ranking.devices.release(&diagnosis.reasons);
         let room = preemption::make_room(ranking, &self.cluster, &pod);
         if ranking.profile.preemption.is_some() {
             self.figures.preempted(room.as_ref().ok().map(|room| room.victims.len()));
@@ -301,7 +304,9 @@ impl Scheduler {
                 Some(room)
             }
             Err(why) => {
-                diagnosis.preemption = why;
+                let claims = ranking.profile.filters_by(Plugin::DynamicResources);
+                let claims = claims.then(|| ranking.devices.outlook(diagnosis.release.as_ref()).to_owned());
+                diagnosis.afterwards = claims.into_iter().chain(why).collect();
                 // Whoever has been promised a place keeps it while those in the way are leaving.
                 if let Some(node) = self.queue.nomination(&pod.key()) {
                     self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node);
@@ -322,39 +327,24 @@ impl Scheduler {
         self.queue.nominate(&pod.key(), &room.node);
     }
 
-    fn wait_for_claims(&mut self, pod: Arc<Object<Pod>>, general: String, now: Instant) -> Decision {
-        let nodes = self.cluster.len();
-        let preempts = self.profile(&pod).is_some_and(|profile| profile.preemption.is_some());
-        let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
-        let diagnosis = Diagnosis {
-            nodes,
-            general: Some(general),
-            preemption: preempts.then(|| format!("preemption: {}", summary(nodes, None, &helpless))),
-            plugins: vec![Plugin::VolumeBinding],
-            ..Diagnosis::default()
-        };
-        self.queue.park(&pod.key(), &diagnosis.plugins, now);
-        Decision::Wait { pod, diagnosis, room: None }
-    }
-
     fn choose(&mut self, ranking: &mut Ranking, pod: &Pod, nominated: &str) -> Option<Slot> {
         ranking.update(&self.cluster);
         let first = self.cluster.slot(nominated).filter(|slot| ranking.does(&self.cluster, *slot, None).is_ok());
         first.or_else(|| ranking.choose(&self.cluster, salt(&pod.metadata.uid)))
     }
 
-    fn ranking(&mut self, shape: &Shape, volumes: Volumes) -> Ranking {
+    fn ranking(&mut self, shape: &Shape, claims: Claims) -> Ranking {
         self.rankings.remove(&shape.number).unwrap_or_else(|| {
             let profile = self.profiles.get(&shape.profile).cloned();
             let profile = profile.unwrap_or_else(|| Arc::new(Profile::new(&shape.profile)));
-            Ranking::new(shape.clone(), volumes, profile, &mut self.cluster)
+            Ranking::new(shape.clone(), claims, profile, &mut self.cluster)
         })
     }
 
     /// Remembers a ranking for the next pod of its shape, in the place of the oldest if there are too many.
     fn keep(&mut self, ranking: Ranking) {
         // What is known about claims may be wrong by the time the next pod comes.
-        if !ranking.shape.claims.is_empty() {
+        if !ranking.shape.claims.is_empty() || !ranking.devices.is_empty() {
             return;
         }
         let most = (REMEMBERED / self.cluster.slots().max(1) as usize).clamp(4, 1024);
@@ -366,10 +356,11 @@ impl Scheduler {
 
     /// What became of a decision.
     pub fn carried_out(&mut self, outcome: &Outcome, now: Instant) {
-        let (Outcome::Done(pod) | Outcome::NotBound(pod)) = outcome;
+        let (Outcome::Bound(pod) | Outcome::NotBound(pod)) = outcome else { return };
         self.cluster.taken_volumes.retain(|_, claim| !is_claim_of(claim, pod));
+        self.settle(pod, now);
         let key = pod.key();
-        if matches!(outcome, Outcome::Done(_)) || !self.assumed.remove(&key) {
+        if matches!(outcome, Outcome::Bound(_)) || !self.assumed.remove(&key) {
             return;
         }
         // It did not get to its node after all.

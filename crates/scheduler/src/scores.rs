@@ -18,6 +18,8 @@ pub(crate) struct Scores {
     pub taints: i64,
     /// The weights of what the pod would like in a node: more are better.
     pub liked: i64,
+    /// How early in the lists of claims its devices come: more is better.
+    pub devices: i64,
 }
 
 pub(crate) fn score(needs: &Needs, profile: &Profile, cluster: &Cluster, spot: &Spot, node: &Node) -> Scores {
@@ -30,6 +32,7 @@ pub(crate) fn score(needs: &Needs, profile: &Profile, cluster: &Cluster, spot: &
             + weights.balance * balance(needs, &profile.balance, spot)
             + weights.images * images(needs, cluster, node),
         taints: node.spec.taints.iter().filter(shies).count() as i64,
+        devices: 0,
         liked: needs.preferred.iter().filter(|(_, term)| term.matches(node)).map(|(weight, _)| weight).sum(),
     }
 }

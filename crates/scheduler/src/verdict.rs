@@ -1,5 +1,6 @@
 //! Why a node does not do for a pod, and how that is told.
 
+use crate::devices::Release;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub enum Plugin {
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
+    DynamicResources,
     PodTopologySpread,
     InterPodAffinity,
     NodeName,
@@ -59,36 +61,51 @@ pub(crate) struct Refusal {
     pub reasons: Vec<Cow<'static, str>>,
     /// Whether it could do if other pods made room.
     pub resolvable: bool,
+    /// Whether it is not known if it does, because something is wrong.
+    pub is_error: bool,
 }
 
 impl Refusal {
     /// Whatever becomes of the pods there.
     pub(crate) fn firm(plugin: Plugin, reason: impl Into<Cow<'static, str>>) -> Self {
-        Refusal { plugin, reasons: vec![reason.into()], resolvable: false }
+        Refusal { plugin, reasons: vec![reason.into()], resolvable: false, is_error: false }
     }
 
     /// As long as the pods there stay.
     pub(crate) fn for_now(plugin: Plugin, reason: impl Into<Cow<'static, str>>) -> Self {
         Refusal { resolvable: true, ..Refusal::firm(plugin, reason) }
     }
+
+    /// Until something is put right.
+    pub(crate) fn error(plugin: Plugin, message: String) -> Self {
+        Refusal { is_error: true, ..Refusal::firm(plugin, message) }
+    }
 }
 
 /// Why a pod was not placed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
     pub(crate) nodes: usize,
     /// How many nodes for each reason.
     pub(crate) reasons: BTreeMap<String, usize>,
     /// What stands in the way on whatever node.
     pub(crate) general: Option<String>,
-    /// What the attempt to make room came to.
-    pub(crate) preemption: Option<String>,
+    /// What is wrong, if it cannot be told whether some node does.
+    pub(crate) error: Option<String>,
+    /// A claim that can give something back.
+    pub(crate) release: Option<Release>,
+    /// What came of the attempts to do something about it.
+    pub(crate) afterwards: Vec<String>,
     /// From which points of view nodes were refused.
     pub(crate) plugins: Vec<Plugin>,
 }
 
 impl Diagnosis {
     pub(crate) fn count(&mut self, refusal: &Refusal) {
+        if refusal.is_error && self.error.is_none() {
+            let messages = refusal.reasons.join(", ");
+            self.error = Some(format!("running {:?} filter plugin: {messages}", refusal.plugin.name()));
+        }
         for reason in &refusal.reasons {
             // Reasons are few and nodes many: a copy only for the first.
             match self.reasons.get_mut(reason.as_ref()) {
@@ -108,9 +125,12 @@ impl Diagnosis {
         if self.nodes == 0 {
             return "no nodes available to schedule pods".to_owned();
         }
+        if let Some(error) = &self.error {
+            return error.clone();
+        }
         let mut message = summary(self.nodes, self.general.as_deref(), &self.reasons);
-        if let Some(preemption) = &self.preemption {
-            message = format!("{message} {preemption}");
+        if !self.afterwards.is_empty() {
+            message = format!("{message} {}", self.afterwards.join(", "));
         }
         message
     }
@@ -143,8 +163,8 @@ mod tests {
         }
         let expected = "0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu.";
         assert_eq!(diagnosis.message(), expected);
-        diagnosis.preemption = Some("preemption: none".to_owned());
-        assert_eq!(diagnosis.message(), format!("{expected} preemption: none"));
+        diagnosis.afterwards = vec!["no claims".to_owned(), "preemption: none".to_owned()];
+        assert_eq!(diagnosis.message(), format!("{expected} no claims, preemption: none"));
         assert_eq!(Diagnosis::default().message(), "no nodes available to schedule pods");
     }
 }

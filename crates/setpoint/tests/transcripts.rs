@@ -46,7 +46,7 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        access autoscaling cron_job daemon_set deployment disruption garbage job leader logs maintenance quota rehearsal replica_set
+        access autoscaling cron_job daemon_set deployment devices disruption garbage job leader logs maintenance quota rehearsal replica_set
         scheduling services stateful_set unschedulable volumes workloads
     }
 }

@@ -11,7 +11,7 @@ mod logic;
 mod network;
 mod operators;
 mod optionals;
-mod quantities;
+pub(crate) mod quantities;
 pub(crate) mod regex;
 pub(crate) mod semver;
 pub(crate) mod strings;

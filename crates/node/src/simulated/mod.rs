@@ -19,10 +19,10 @@ pub use meter::Meter;
 
 use addresses::Addresses;
 use behavior::Behavior;
-use kinds::{ConfigMap, Key, Kind, Lease, Node, Pod, SIMULATED_BEHAVIOR};
+use kinds::{ConfigMap, Key, Kind, Lease, Node, Pod, ResourceClaim, SIMULATED_BEHAVIOR};
 use object::{ApiError, json};
 use parking_lot::Mutex;
-use runtime::{Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
+use runtime::{Caches, Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
 use std::sync::Arc;
 
 /// Gives a node its client.
@@ -61,6 +61,11 @@ pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
         .watches_changes::<Pod>(move |change, _| {
             let pod = change.new.as_ref().filter(|pod| of_pods.fleet.member(&pod.spec.node_name).is_some());
             pod.map(|pod| pod.key()).into_iter().collect()
+        })
+        .watches_changes::<ResourceClaim>(|change, caches| {
+            let Some(claim) = &change.new else { return Vec::new() };
+            let users = caches.of::<Pod>().by("resource-claim", &claim.key().to_string());
+            users.iter().map(|pod| pod.key()).collect()
         })
         .watches_changes::<Node>(|change, caches| match (&change.old, &change.new) {
             (Some(old), Some(new)) if behavior::differs(old, new) => {
@@ -153,7 +158,8 @@ impl Keepers {
         let client = (self.as_node)(&pod.spec.node_name);
         let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
         let address = self.addresses.lock().get(member.index, &pod, neighbours);
-        let place = pod::Place { address: &address, host: &machine::address(member.index) };
+        let has_devices = has_devices(&pod, &context.caches);
+        let place = pod::Place { address: &address, host: &machine::address(member.index), has_devices };
         let life = life::Life::of(&pod, &behavior);
         match pod::step(&pod, &life, place, request.now) {
             pod::Step::Report(status) => {
@@ -180,7 +186,56 @@ impl Keepers {
     }
 }
 
+/// Whether all that a pod claims is there and reserved for it. What it needs no claim for has an entry without a name.
+fn has_devices(pod: &Pod, caches: &Caches) -> bool {
+    let is_known = |name: &str| pod.status.resource_claim_statuses.iter().any(|status| status.name == name);
+    let claims = caches.of::<ResourceClaim>();
+    let is_ready = |name: &str| {
+        let claim = claims.named(&pod.metadata.namespace, name);
+        claim.is_some_and(|claim| claim.status.allocation.is_some() && claim.is_reserved_for(&pod.metadata.uid))
+    };
+    let mut entries = pod.spec.resource_claims.iter();
+    entries.all(|entry| entry.resource_claim_name.is_some() || is_known(&entry.name))
+        && pod.resource_claim_names().all(is_ready)
+}
+
 /// Whether the object has changed or gone meanwhile; its next event brings the loop back.
 fn is_outrun(error: &ApiError) -> bool {
     matches!(error.reason(), object::Reason::NotFound | object::Reason::Conflict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinds::Object;
+
+    #[test]
+    fn a_claim_has_to_be_allocated_and_reserved_for_the_very_pod() {
+        let pod = |entry: &object::Value, status: &object::Value| -> Object<Pod> {
+            Object::of(&json!({
+                "metadata": { "name": "p", "namespace": "default", "uid": "u" },
+                "spec": { "resourceClaims": [entry] }, "status": { "resourceClaimStatuses": status },
+            }))
+        };
+        let named = json!({ "name": "gpu", "resourceClaimName": "c" });
+        let templated = json!({ "name": "gpu", "resourceClaimTemplateName": "t" });
+        let made = json!([{ "name": "gpu", "resourceClaimName": "c" }]);
+        let none = json!([{ "name": "gpu" }]);
+        let reserved = |uid: &str| json!({ "allocation": {}, "reservedFor": [{ "resource": "pods", "uid": uid }] });
+        for (pod, status, expected) in [
+            (pod(&named, &json!([])), json!({}), false),
+            (pod(&named, &json!([])), json!({ "allocation": {} }), false),
+            (pod(&named, &json!([])), reserved("other"), false),
+            (pod(&named, &json!([])), reserved("u"), true),
+            (pod(&templated, &json!([])), reserved("u"), false),
+            (pod(&templated, &made), reserved("u"), true),
+            (pod(&templated, &none), json!({}), true),
+        ] {
+            let mut caches = Caches::default().with::<ResourceClaim>();
+            caches.put(Object::<ResourceClaim>::of(&json!({
+                "metadata": { "name": "c", "namespace": "default" }, "status": status,
+            })));
+            assert_eq!(has_devices(&pod, &caches), expected, "{status}");
+        }
+    }
 }

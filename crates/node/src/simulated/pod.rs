@@ -28,6 +28,8 @@ pub(super) enum Step {
 pub(super) struct Place<'a> {
     pub address: &'a str,
     pub host: &'a str,
+    /// Whether it may use what it claims.
+    pub has_devices: bool,
 }
 
 pub(super) fn step(pod: &Pod, life: &Life, place: Place<'_>, now: Time) -> Step {
@@ -51,9 +53,10 @@ fn stop(pod: &Pod, life: &Life, deletion: Time, now: Time) -> Step {
 }
 
 fn begin(pod: &Pod, life: &Life, place: Place<'_>, now: Time) -> Step {
-    let waits = !life.is_pullable || !life.delay.is_zero();
+    let waits = !life.is_pullable || !life.delay.is_zero() || !place.has_devices;
     match pod.status.start_time {
         None if waits => Step::Report(status::creating(pod, "ContainerCreating", place, now)),
+        _ if !place.has_devices => Step::Wait(None),
         Some(since) if since + life.delay > now => Step::Wait(Some((since + life.delay).since(now))),
         _ if life.is_pullable => Step::Report(status::running(pod, place, is_ready_at_once(life), now)),
         _ if is_waiting_for(pod, "ImagePullBackOff") => Step::Wait(None),
@@ -140,7 +143,7 @@ mod tests {
     use runtime::Caches;
 
     const NOW: Time = Time::from_seconds(1_767_225_600);
-    const PLACE: Place<'static> = Place { address: "10.0.0.1", host: "10.1.0.1" };
+    const PLACE: Place<'static> = Place { address: "10.0.0.1", host: "10.1.0.1", has_devices: true };
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -160,6 +163,19 @@ mod tests {
 
     fn life(pod: &Pod) -> Life {
         Life::of(pod, &Behavior::of_pod(pod, &Behavior::default(), &Caches::default().with::<ConfigMap>()))
+    }
+
+    #[test]
+    fn a_pod_does_not_start_before_it_has_its_devices() {
+        let mut waiting = pod("Always", &[]);
+        let without = Place { has_devices: false, ..PLACE };
+        let read: Object<Pod> = Object::of(&waiting);
+        let Step::Report(status) = step(&read, &life(&read), without, NOW) else { panic!("it says nothing") };
+        waiting["status"] = status;
+        let read: Object<Pod> = Object::of(&waiting);
+        assert_eq!(words(&read), "Pending ContainerCreating");
+        assert_eq!(step(&read, &life(&read), without, NOW), Step::Wait(None));
+        assert_eq!(live(&mut waiting, 1), ["0: Running running ready"]);
     }
 
     /// Lets a pod live until nothing happens any more or `until` has passed: what it reports and when, in words.

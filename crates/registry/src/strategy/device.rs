@@ -1,10 +1,10 @@
-//! Devices that are asked for: DeviceClasses, ResourceClaims and the templates of claims. Whether selectors can be
-//! compiled is checked where they are compiled.
+//! Devices that are asked for: DeviceClasses, ResourceClaims and the templates of claims.
 
 use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::volume::validate_driver_name;
 use crate::strategy::{PLAIN, Strategy, node_selector, resource_name};
+use cel::DeviceSelector;
 use object::field::Errors;
 use object::{Edit, Value, View, name};
 
@@ -64,8 +64,21 @@ fn validate_selectors(place: &Place, errors: &mut Errors) {
         let cel = selector.field("cel");
         if !cel.is_set() {
             cel.required(errors, "");
+            continue;
         }
-        cel.field("expression").shorter_than(errors, MAX_BYTES);
+        validate_expression(&cel.field("expression"), errors);
+    }
+}
+
+fn validate_expression(expression: &Place, errors: &mut Errors) {
+    if expression.text().len() > MAX_BYTES {
+        expression.too_long(errors, MAX_BYTES);
+        return;
+    }
+    match DeviceSelector::compile(expression.text()) {
+        Err(detail) => expression.invalid_value(errors, expression.text(), detail),
+        Ok(selector) if selector.is_too_complex() => expression.forbidden(errors, "too complex, exceeds cost limit"),
+        Ok(_) => {}
     }
 }
 
@@ -120,7 +133,10 @@ fn validate_devices(devices: &Place, errors: &mut Errors) {
         let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.field(field));
         match attributes.iter().find(|attribute| attribute.is_set()) {
             Some(attribute) => validate_attribute(attribute, errors),
-            None => attributes[0].required(errors, ""),
+            None => {
+                let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+                constraint.required(errors, detail);
+            }
         }
     }
     for config in devices.field("config").items() {
@@ -349,6 +365,30 @@ mod tests {
             &[
                 ("spec.selectors.0", json!({}), &["spec.selectors[0].cel: Required value"]),
                 (
+                    "spec.selectors.0.cel.expression",
+                    json!("device.driver"),
+                    &[
+                        "spec.selectors[0].cel.expression: Invalid value: \"device.driver\": must evaluate to bool or the \
+                       unknown type, not string",
+                    ],
+                ),
+                (
+                    "spec.selectors.0.cel.expression",
+                    json!("device.name == 1"),
+                    &[
+                        "spec.selectors[0].cel.expression: Invalid value: \"device.name == 1\": compilation failed: ERROR: \
+                       <input>:1:7: undefined field 'name'\n | device.name == 1\n | ......^",
+                    ],
+                ),
+                (
+                    "spec.selectors.0.cel.expression",
+                    json!(
+                        "[1,2,3,4].all(a, [1,2,3,4].all(b, device.attributes.all(c, device.attributes.all(d, \
+                           device.attributes.all(e, a != b && c != d && d != e)))))"
+                    ),
+                    &["spec.selectors[0].cel.expression: Forbidden: too complex, exceeds cost limit"],
+                ),
+                (
                     "spec.extendedResourceName",
                     json!("cpu"),
                     &["spec.extendedResourceName: Invalid value: \"cpu\": must be a valid extended resource name"],
@@ -359,7 +399,15 @@ mod tests {
         each_mistake_has_its_message(
             "resource.v1.ResourceClaimTemplate",
             &template,
-            &[("spec.metadata", json!({ "name": "a" }), &["spec.metadata.name: Forbidden: cannot be set"])],
+            &[
+                ("spec.metadata", json!({ "name": "a" }), &["spec.metadata.name: Forbidden: cannot be set"]),
+                (
+                    "spec.spec.devices.requests.0.exactly.selectors",
+                    json!([{ "cel": { "expression": "1" } }]),
+                    &["spec.spec.devices.requests[0].exactly.selectors[0].cel.expression: Invalid value: \"1\": must \
+                       evaluate to bool or the unknown type, not int"],
+                ),
+            ],
         );
     }
 }

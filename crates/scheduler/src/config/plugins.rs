@@ -25,6 +25,7 @@ const KNOWN: &[(Plugin, i64, &[&str])] = &[
     (Plugin::VolumeZone, 0, &[PRE_FILTER, FILTER]),
     (Plugin::PodTopologySpread, 2, &[PRE_FILTER, FILTER, PRE_SCORE, SCORE]),
     (Plugin::InterPodAffinity, 2, &[PRE_FILTER, FILTER, PRE_SCORE, SCORE]),
+    (Plugin::DynamicResources, 2, &[PRE_ENQUEUE, PRE_FILTER, FILTER, POST_FILTER, SCORE, RESERVE, PRE_BIND]),
     (Plugin::DefaultPreemption, 0, &[PRE_ENQUEUE, POST_FILTER]),
     (Plugin::NodeResourcesBalancedAllocation, 1, &[PRE_SCORE, SCORE]),
     (Plugin::ImageLocality, 1, &[SCORE]),
@@ -118,6 +119,7 @@ pub(super) fn read(part: &Part<'_>, profile: &mut Profile) {
         fit: weight(Plugin::NodeResourcesFit),
         balance: weight(Plugin::NodeResourcesBalancedAllocation),
         images: weight(Plugin::ImageLocality),
+        devices: weight(Plugin::DynamicResources),
     };
 }
 
@@ -159,6 +161,7 @@ fn check(part: &Part<'_>, point: &str, points: &Points, plugin: Plugin) {
     let belongs_to = match point {
         PRE_FILTER | RESERVE | PRE_BIND => FILTER,
         PRE_SCORE => SCORE,
+        PRE_ENQUEUE | POST_FILTER if plugin == Plugin::DynamicResources => FILTER,
         PRE_ENQUEUE if plugin == Plugin::DefaultPreemption => POST_FILTER,
         PRE_ENQUEUE | QUEUE_SORT | BIND => {
             if !is_there {

@@ -34,7 +34,8 @@ fn a_file_that_says_nothing_changes_nothing() {
 #[test]
 fn plugins_are_enabled_and_disabled_at_a_point_or_at_all_of_them() {
     let enable = |name: &str, weight: i64| json!({ "name": name, "weight": weight });
-    let none = Weights { taints: 0, node_affinity: 0, spread: 0, pod_affinity: 0, fit: 0, balance: 0, images: 0 };
+    let none =
+        Weights { taints: 0, node_affinity: 0, spread: 0, pod_affinity: 0, fit: 0, balance: 0, images: 0, devices: 0 };
     for (plugins, weights, filters_by_taints) in [
         (
             json!({ "score": { "disabled": [{ "name": "ImageLocality" }] } }),

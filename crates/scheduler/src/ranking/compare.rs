@@ -161,9 +161,9 @@ impl Ranking {
         best
     }
 
-    /// The most taints and the most likes of any open node; none if there are none to compare by.
+    /// The most of everything that open nodes are compared by; none if there are none to compare by.
     fn own_range(&self, open: &[Slot]) -> Option<Scores> {
-        if self.uneven_taints == 0 && self.liked == 0 {
+        if self.uneven_taints == 0 && self.liked == 0 && self.preferred == 0 {
             return None;
         }
         let mut most = Scores::default();
@@ -171,6 +171,7 @@ impl Ranking {
             if let Seat::Open(scores) = &self.seats[*slot as usize] {
                 most.taints = most.taints.max(scores.taints);
                 most.liked = most.liked.max(scores.liked);
+                most.devices = most.devices.max(scores.devices);
             }
         }
         Some(most)
@@ -182,6 +183,7 @@ impl Ranking {
         let weights = &self.profile.weights;
         let taints = if most.taints == 0 { BEST } else { BEST - BEST * scores.taints / most.taints };
         let liked = if most.liked == 0 { 0 } else { BEST * scores.liked / most.liked };
-        weights.taints * taints + weights.node_affinity * liked
+        let devices = if most.devices == 0 { 0 } else { BEST * scores.devices / most.devices };
+        weights.taints * taints + weights.node_affinity * liked + weights.devices * devices
     }
 }

@@ -2,25 +2,27 @@
 
 use super::Scheduler;
 use crate::explanation::Explanation;
-use kinds::Key;
+use kinds::{Key, Pod};
 
 impl Scheduler {
     /// What stands in the way of a pod that waits; none if it does not wait here.
     pub(crate) fn explain(&mut self, key: &Key) -> Option<Explanation> {
         let nodes = self.cluster.len();
         if self.gated.contains(key) {
-            return Some(Explanation { queue: "gated", nodes, ..Explanation::default() });
+            let pod = self.cluster.caches.of::<Pod>().get(key);
+            let general = pod.and_then(|pod| self.lacks_claims(&pod));
+            return Some(Explanation { queue: "gated", nodes, general, ..Explanation::default() });
         }
         let (entry, queue) = self.queue.get(key).map(|(entry, queue)| (entry.clone(), queue))?;
         let mut explanation = Explanation::of(&entry, queue, nodes);
-        let volumes = match self.volumes(&entry.shape) {
-            Ok(volumes) => volumes,
-            Err(general) => return Some(Explanation { general: Some(general), ..explanation }),
+        let claims = match self.claims(&entry.pod, &entry.shape) {
+            Ok(claims) => claims,
+            Err((_, general)) => return Some(Explanation { general: Some(general), ..explanation }),
         };
         // Room that is kept for the pod does not stand in its way.
         let promised = entry.nominated.as_deref().unwrap_or_default();
         self.cluster.withdraw(key, promised);
-        let mut ranking = self.ranking(&entry.shape, volumes);
+        let mut ranking = self.ranking(&entry.shape, claims);
         ranking.update(&self.cluster);
         for (node, verdict) in ranking.verdicts(&self.cluster) {
             match verdict {

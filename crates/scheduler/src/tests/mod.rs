@@ -1,5 +1,7 @@
 //! The scheduler as a whole, without the API: what goes in are objects, what comes out is where pods go and why not.
 
+mod devices;
+mod devices_properties;
 mod explanations;
 mod figures;
 mod neighbours;

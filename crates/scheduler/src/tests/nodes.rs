@@ -3,8 +3,10 @@
 use super::{Fixture, asking, in_zone, node, pod};
 use object::{Value, json};
 
-const HELPLESS: &str = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
-const NO_VICTIMS: &str = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+const HELPLESS: &str =
+    "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+const NO_VICTIMS: &str =
+    "no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
 
 /// Where a pod of this spec goes that comes to a node of this kind.
 fn verdict(node_more: &Value, spec: &Value) -> String {
@@ -156,6 +158,6 @@ fn a_message_counts_the_nodes_for_each_reason() {
     let nodes = [node("a", &taint), node("b", &taint), node("c", &small), node("d", &small), node("e", &small)];
     let message = Fixture::new(&nodes).place(&asking("p", "2"));
     let expected = "0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu. \
-        preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling.";
+        no new claims to deallocate, preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling.";
     assert_eq!(message, expected);
 }

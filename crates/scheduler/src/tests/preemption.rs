@@ -41,11 +41,11 @@ fn equals_stay_and_so_do_pods_of_whoever_may_not_preempt() {
     let mut fixture = Fixture::new(&nodes(&["n"]));
     fixture.pod(&on("n", ranked("a", "4", 5), 0));
     let none = "0/1 nodes are available: 1 Insufficient cpu. \
-        preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+        no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     assert_eq!(fixture.place(&ranked("p", "1", 5)), none);
     let mut polite = ranked("q", "1", 10);
     polite["spec"]["preemptionPolicy"] = json!("Never");
-    let never = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.";
+    let never = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.";
     assert_eq!(fixture.place(&polite), never);
 }
 

@@ -152,7 +152,10 @@ fn without_preemption_nobody_has_to_go_and_nothing_is_said_about_it() {
     fixture.pod(&lesser);
     let mut more = asking("more", "3");
     merge(&mut more, &json!({ "spec": { "priority": 10 } }));
-    assert_eq!(fixture.place(&by_other(more)), "0/1 nodes are available: 1 Insufficient cpu.");
+    assert_eq!(
+        fixture.place(&by_other(more)),
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
+    );
 }
 
 #[test]

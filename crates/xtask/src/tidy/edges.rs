@@ -25,12 +25,13 @@ const TABLE: &[(&str, Uses)] = &[
     ("authz", Uses::Only(&["object"])),
     ("quota", Uses::Only(&["object"])),
     ("store", Uses::Only(&["ambient"])),
-    ("registry", Uses::Only(&["object", "schema", "store", "ambient"])),
+    ("registry", Uses::Only(&["object", "schema", "cel", "store", "ambient"])),
     ("apiserver", Uses::Only(&["registry", "authz", "quota", "object", "schema", "store", "ambient"])),
     ("runtime", Uses::Only(&["kinds", "object", "ambient"])),
     // Some of what the API decides, loops keep up: with the same pure functions.
     ("controllers", Uses::Only(&["runtime", "kinds", "authz", "quota", "object", "ambient"])),
-    ("scheduler", CLIENT),
+    // Selectors of devices are expressions.
+    ("scheduler", Uses::Only(&["runtime", "kinds", "cel", "object", "ambient"])),
     ("node", CLIENT),
     ("net", CLIENT),
     ("setpoint", Uses::AllAbove),
