@@ -166,8 +166,7 @@ impl Candidate {
         let identity = &self.election.identity;
         tracing::info!(lease = %self.key, identity, "{what}");
         let regarding = Target { id: Lease::ID, key: self.key.clone(), uid: self.uid.clone(), version: String::new() };
-        let (reason, message) = ("LeaderElection".to_owned(), format!("{identity} {what}"));
-        (self.election.tell)(Note { regarding, warning: false, reason, message });
+        (self.election.tell)(Note::about(regarding, "LeaderElection", format!("{identity} {what}")));
     }
 
     /// For people to read; nothing is computed from it.

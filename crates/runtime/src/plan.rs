@@ -99,11 +99,23 @@ pub struct Note {
     pub warning: bool,
     pub reason: String,
     pub message: String,
+    /// Who says so; empty: the loop.
+    pub component: String,
 }
 
 impl Note {
     pub fn normal<K: Kind>(regarding: &Object<K>, reason: &str, message: impl Into<String>) -> Self {
-        Note { regarding: Target::of(regarding), warning: false, reason: reason.to_owned(), message: message.into() }
+        Note::about(Target::of(regarding), reason, message)
+    }
+
+    pub fn about(regarding: Target, reason: &str, message: impl Into<String>) -> Self {
+        let (reason, message) = (reason.to_owned(), message.into());
+        Note { regarding, warning: false, reason, message, component: String::new() }
+    }
+
+    /// The same, said in the name of another component than the loop.
+    pub fn by(self, component: &str) -> Self {
+        Note { component: component.to_owned(), ..self }
     }
 
     pub fn warning<K: Kind>(regarding: &Object<K>, reason: &str, message: impl Into<String>) -> Self {

@@ -140,7 +140,8 @@ impl Writer {
     }
 
     fn event(&self, record: &Record) -> Value {
-        let Note { regarding, warning, reason, message } = &record.note;
+        let Note { regarding, warning, reason, message, component } = &record.note;
+        let component = if component.is_empty() { &self.component } else { component };
         let mut involved = json!({ "apiVersion": regarding.id.api_version, "kind": regarding.id.kind });
         let optional = [
             ("namespace", &regarding.key.namespace),
@@ -151,7 +152,7 @@ impl Writer {
         for (field, text) in optional.into_iter().filter(|(_, text)| !text.is_empty()) {
             involved.set(field, text.as_str());
         }
-        let mut source = json!({ "component": self.component });
+        let mut source = json!({ "component": component });
         if !self.instance.is_empty() {
             source.set("host", self.instance.as_str());
         }
@@ -162,7 +163,7 @@ impl Writer {
             "type": if *warning { "Warning" } else { "Normal" },
             "reason": reason, "message": message, "source": source,
             "firstTimestamp": seconds(record.first), "lastTimestamp": seconds(record.last), "count": record.count,
-            "reportingComponent": self.component, "reportingInstance": self.instance,
+            "reportingComponent": component, "reportingInstance": self.instance,
         })
     }
 }

@@ -40,14 +40,14 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
                 Err(error) => {
                     tracing::debug!(pod = %pod.key(), node, %error, "not bound");
                     binding::undo(&devices, &pod, context).await;
-                    (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()));
+                    (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()).by(chosen_by(&pod)));
                     Outcome::NotBound(pod)
                 }
             }
         }
         Decision::Wait { pod, diagnosis, room } => {
             let message = diagnosis.message();
-            (context.tell)(Note::warning(&pod, "FailedScheduling", message.as_str()));
+            (context.tell)(Note::warning(&pod, "FailedScheduling", message.as_str()).by(chosen_by(&pod)));
             let reason = if diagnosis.error.is_some() { "SchedulerError" } else { "Unschedulable" };
             let reported = report(&pod, reason, &message, room.as_ref(), context, now).await;
             let cleared = match &room {
@@ -76,7 +76,7 @@ async fn bind(pod: &Object<Pod>, node: &str, context: &Context) -> Result<(), Ap
     match context.client.post(&Target::of(pod), "binding", &binding).await {
         Ok(_) => {
             let message = format!("Successfully assigned {}/{} to {node}", meta.namespace, meta.name);
-            (context.tell)(Note::normal(pod, "Scheduled", message));
+            (context.tell)(Note::normal(pod, "Scheduled", message).by(chosen_by(pod)));
             Ok(())
         }
         // It is gone, and needs no node.
@@ -138,7 +138,7 @@ async fn preempt(pod: &Object<Pod>, room: &Room, context: &Context, now: Time) -
         let target = Target { version: String::new(), ..Target::of(victim) };
         gone_is_done(context.client.delete(&target, &DeleteOptions::default()).await.map(|_| ()))?;
         let message = format!("Preempted by pod {} on node {}", pod.metadata.uid, room.node);
-        (context.tell)(Note::normal(victim, "Preempted", message));
+        (context.tell)(Note::normal(victim, "Preempted", message).by(chosen_by(pod)));
     }
     Ok(())
 }

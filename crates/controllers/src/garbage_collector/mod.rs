@@ -278,20 +278,16 @@ fn plan(node: &Node, observed: &Observed) -> Plan {
 
 fn plan_owned(plan: &mut Plan, node: &Node, owners: &Owners, dependents: &[Arc<Node>], own: Option<&Raw>) {
     for (reference, _) in owners.0.iter().filter(|(_, standing)| *standing == Standing::Elsewhere) {
-        plan.event(Note {
-            regarding: target(node),
-            warning: true,
-            reason: "OwnerRefInvalidNamespace".to_owned(),
-            message: format!(
-                "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
-                reference.api_version,
-                reference.kind,
-                node.key.namespace,
-                reference.name,
-                reference.uid,
-                node.key.namespace
-            ),
-        });
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
+            reference.api_version,
+            reference.kind,
+            node.key.namespace,
+            reference.name,
+            reference.uid,
+            node.key.namespace
+        );
+        plan.event(Note { warning: true, ..Note::about(target(node), "OwnerRefInvalidNamespace", message) });
     }
     if owners.0.is_empty() {
         return;

@@ -108,7 +108,8 @@ impl Correlator {
 /// The object and whether it is a warning. There is one source only: the recorder's.
 fn object_key(note: &Note) -> String {
     let target = &note.regarding;
-    let parts: [&str; 6] = [
+    let parts: [&str; 7] = [
+        &note.component,
         &target.id.api_version,
         &target.id.kind,
         &target.key.namespace,
@@ -169,7 +170,7 @@ mod tests {
             let clock = Clock::system();
             let regarding =
                 Target { id: Pod::ID, key: Key::new("default", pod), uid: "u".into(), version: String::new() };
-            let note = Note { regarding, warning: false, reason: reason.into(), message: message.into() };
+            let note = Note::about(regarding, reason, message);
             let happened = Happened { note, wall: Timestamp(0), monotonic: clock.monotonic() };
             self.1 += 1;
             let name = self.1.to_string();

@@ -81,6 +81,18 @@ async fn soon() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_loop_can_speak_for_another_component() {
+    let (server, recorder, _ambient) = start();
+    recorder.record(Note::normal(&pod(), "Scheduled", "done").by("my-scheduler"));
+    soon().await;
+    let (_, event) = server.only();
+    assert_eq!(
+        (&event["reportingComponent"], &event["source"]["component"]),
+        (&json!("my-scheduler"), &json!("my-scheduler"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_says_who_saw_what_about_which_object_and_how_often() {
     let (server, recorder, ambient) = start();
     recorder.record(Note::warning(&pod(), "Failed", "no"));
