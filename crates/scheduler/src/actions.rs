@@ -13,8 +13,10 @@ use std::sync::Arc;
 /// What became of a decision.
 #[derive(Debug)]
 pub enum Outcome {
-    Done(Arc<Object<Pod>>),
+    Bound(Arc<Object<Pod>>),
     NotBound(Arc<Object<Pod>>),
+    /// It is said why it waits.
+    Told(Arc<Object<Pod>>),
 }
 
 /// Whether others should not wait until it is carried out.
@@ -34,7 +36,7 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
                 bind(&pod, &node, context).await
             };
             match bound.await {
-                Ok(()) => Outcome::Done(pod),
+                Ok(()) => Outcome::Bound(pod),
                 Err(error) => {
                     tracing::debug!(pod = %pod.key(), node, %error, "not bound");
                     binding::undo(&devices, &pod, context).await;
@@ -59,7 +61,7 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
             if let Err(error) = reported.and(cleared).and(released) {
                 tracing::debug!(pod = %pod.key(), %error, "what it waits for was not carried out");
             }
-            Outcome::Done(pod)
+            Outcome::Told(pod)
         }
     }
 }

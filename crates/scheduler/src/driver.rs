@@ -333,17 +333,18 @@ async fn carry_out(attempt: Attempt, context: &Context, figures: &Figures, clock
         Decision::Bind { tries, .. } => Some(*tries),
         Decision::Wait { .. } => None,
     };
+    let is_error = matches!(&decision, Decision::Wait { diagnosis, .. } if diagnosis.error.is_some());
     let outcome = actions::carry_out(decision, context, now).await;
     let ended = clock.monotonic();
-    let (Outcome::Done(pod) | Outcome::NotBound(pod)) = &outcome;
-    let ending = match (&outcome, tries) {
-        (Outcome::Done(_), Some(tries)) => {
-            figures.placed(tries.count, ended.duration_since(tries.since));
-            Ending::Scheduled
-        }
-        (Outcome::Done(_), None) => Ending::Unschedulable,
-        (Outcome::NotBound(_), _) => Ending::Error,
+    let (Outcome::Bound(pod) | Outcome::NotBound(pod) | Outcome::Told(pod)) = &outcome;
+    let ending = match &outcome {
+        Outcome::Bound(_) => Ending::Scheduled,
+        Outcome::Told(_) if !is_error => Ending::Unschedulable,
+        Outcome::Told(_) | Outcome::NotBound(_) => Ending::Error,
     };
+    if let (Ending::Scheduled, Some(tries)) = (&ending, tries) {
+        figures.placed(tries.count, ended.duration_since(tries.since));
+    }
     figures.ended(ending, chosen_by(pod), ended.duration_since(begun));
     outcome
 }

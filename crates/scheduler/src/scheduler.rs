@@ -1,5 +1,6 @@
 //! The scheduler without the API: what has changed goes in, decisions come out.
 
+mod claims;
 mod devices;
 mod explain;
 
@@ -14,8 +15,8 @@ use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::{Claims, Ranking};
 use crate::siblings::{self, Services};
-use crate::verdict::{Diagnosis, Plugin, summary};
-use crate::volumes::{Preparation, Volumes};
+use crate::verdict::{Diagnosis, Plugin};
+use crate::volumes::Preparation;
 use kinds::{Key, Namespace, Node, Object, Pod, Service};
 use runtime::{Caches, Change};
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,23 +271,6 @@ impl Scheduler {
         Some(decision)
     }
 
-    /// What is known of what a pod claims; or why it can be nowhere, and who says so.
-    fn claims(&self, pod: &Pod, shape: &Shape) -> Result<Claims, (Plugin, String)> {
-        let volumes = self.volumes(shape).map_err(|general| (Plugin::VolumeBinding, general))?;
-        let devices = self.devices(pod, shape).map_err(|general| (Plugin::DynamicResources, general))?;
-        Ok(Claims { volumes, devices })
-    }
-
-    /// What is known of the volumes that pods of a shape want; or why they can be nowhere.
-    fn volumes(&self, shape: &Shape) -> Result<Volumes, String> {
-        let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
-        match Volumes::of(shape, &self.cluster) {
-            Ok(volumes) => Ok(volumes.waiting_if(binds)),
-            Err(general) if binds => Err(general),
-            Err(_) => Ok(Volumes::default()),
-        }
-    }
-
     fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
         let key = pod.key();
         let spot = self.cluster.spot(slot);
@@ -294,7 +278,7 @@ impl Scheduler {
         let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
         let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
-        let devices = ranking.devices.reserve(&mut self.cluster, &key, &node, ranking.profile.binding_timeout);
+        let devices = ranking.devices.reserve(&mut self.cluster, &node, ranking.profile.binding_timeout);
         self.queue.remove(&key);
         self.assumed.insert(key);
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
@@ -343,24 +327,6 @@ impl Scheduler {
         self.queue.nominate(&pod.key(), &room.node);
     }
 
-    fn wait_for_claims(&mut self, pod: Arc<Object<Pod>>, plugin: Plugin, general: String, now: Instant) -> Decision {
-        let nodes = self.cluster.len();
-        let preempts = self.profile(&pod).is_some_and(|profile| profile.preemption.is_some());
-        let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
-        let diagnosis = Diagnosis {
-            nodes,
-            general: Some(general),
-            afterwards: preempts
-                .then(|| format!("preemption: {}", summary(nodes, None, &helpless)))
-                .into_iter()
-                .collect(),
-            plugins: vec![plugin],
-            ..Diagnosis::default()
-        };
-        self.queue.park(&pod.key(), &diagnosis.plugins, now);
-        Decision::Wait { pod, diagnosis, room: None }
-    }
-
     fn choose(&mut self, ranking: &mut Ranking, pod: &Pod, nominated: &str) -> Option<Slot> {
         ranking.update(&self.cluster);
         let first = self.cluster.slot(nominated).filter(|slot| ranking.does(&self.cluster, *slot, None).is_ok());
@@ -390,11 +356,11 @@ impl Scheduler {
 
     /// What became of a decision.
     pub fn carried_out(&mut self, outcome: &Outcome, now: Instant) {
-        let (Outcome::Done(pod) | Outcome::NotBound(pod)) = outcome;
+        let (Outcome::Bound(pod) | Outcome::NotBound(pod)) = outcome else { return };
         self.cluster.taken_volumes.retain(|_, claim| !is_claim_of(claim, pod));
         self.settle(pod, now);
         let key = pod.key();
-        if matches!(outcome, Outcome::Done(_)) || !self.assumed.remove(&key) {
+        if matches!(outcome, Outcome::Bound(_)) || !self.assumed.remove(&key) {
             return;
         }
         // It did not get to its node after all.

@@ -175,7 +175,7 @@ mod tests {
         let read: Object<Pod> = Object::of(&waiting);
         assert_eq!(words(&read), "Pending ContainerCreating");
         assert_eq!(step(&read, &life(&read), without, NOW), Step::Wait(None));
-        assert_eq!(live(&mut waiting, 1), ["0: running, ready"]);
+        assert_eq!(live(&mut waiting, 1), ["0: Running running ready"]);
     }
 
     /// Lets a pod live until nothing happens any more or `until` has passed: what it reports and when, in words.

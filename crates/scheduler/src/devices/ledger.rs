@@ -50,8 +50,8 @@ pub(crate) struct Use {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     held: BTreeMap<Key, Vec<Holding>>,
-    /// By pod.
-    promised: BTreeMap<Key, Vec<Promise>>,
+    /// By the identity of the pod.
+    promised: BTreeMap<String, Vec<Promise>>,
     /// The sum of both, by pool and device.
     uses: HashMap<PoolId, BTreeMap<String, Use>>,
 }
@@ -88,18 +88,18 @@ impl Ledger {
         is_freed
     }
 
-    pub(crate) fn has_promised(&self, pod: &Key) -> bool {
+    pub(crate) fn has_promised(&self, pod: &str) -> bool {
         self.promised.contains_key(pod)
     }
 
-    pub(crate) fn promise(&mut self, pod: Key, promises: Vec<Promise>) {
-        self.keep(&pod);
+    pub(crate) fn promise(&mut self, pod: &str, promises: Vec<Promise>) {
+        self.keep(pod);
         promises.iter().for_each(|promise| count(&mut self.uses, &promise.holdings, true));
-        self.promised.insert(pod, promises);
+        self.promised.insert(pod.to_owned(), promises);
     }
 
     /// What became of a promise is known. Returns whether something was promised that nobody got.
-    pub(crate) fn keep(&mut self, pod: &Key) -> bool {
+    pub(crate) fn keep(&mut self, pod: &str) -> bool {
         let promises = self.promised.remove(pod).unwrap_or_default();
         promises.iter().for_each(|promise| count(&mut self.uses, &promise.holdings, false));
         promises.iter().any(|promise| !promise.holdings.is_empty())
@@ -159,17 +159,16 @@ mod tests {
     #[test]
     fn a_device_is_taken_from_the_promise_until_the_claim_gives_it_back() {
         let key = Key::new("default", "gpu");
-        let pod = Key::new("default", "pod");
         let mut ledger = Ledger::default();
         let holding = Holding { pool: pool(), device: "a".into(), share: None };
-        ledger.promise(pod.clone(), vec![Promise { claim: Some(key.clone()), holdings: vec![holding] }]);
+        ledger.promise("pod", vec![Promise { claim: Some(key.clone()), holdings: vec![holding] }]);
         assert!(ledger.is_promised(&key));
         let whole = |ledger: &Ledger| ledger.uses(&pool()).and_then(|uses| uses.get("a")).map_or(0, |used| used.whole);
         assert_eq!(whole(&ledger), 1);
         let given = claim(&json!([{ "driver": "d", "pool": "p", "device": "a" }]));
         assert!(!ledger.observe(&key, Some(&given)));
         assert_eq!((whole(&ledger), ledger.is_promised(&key)), (1, false));
-        assert!(!ledger.keep(&pod), "the claim has it");
+        assert!(!ledger.keep("pod"), "the claim has it");
         assert_eq!(whole(&ledger), 1);
         assert!(ledger.observe(&key, None));
         assert_eq!(ledger.uses(&pool()), None);
@@ -177,11 +176,10 @@ mod tests {
 
     #[test]
     fn a_promise_that_nobody_got_frees_the_device() {
-        let pod = Key::new("default", "pod");
         let mut ledger = Ledger::default();
         let holding = Holding { pool: pool(), device: "a".into(), share: None };
-        ledger.promise(pod.clone(), vec![Promise { claim: None, holdings: vec![holding] }]);
-        assert!(ledger.keep(&pod));
+        ledger.promise("pod", vec![Promise { claim: None, holdings: vec![holding] }]);
+        assert!(ledger.keep("pod"));
         assert_eq!(ledger.uses(&pool()), None);
     }
 

@@ -23,7 +23,6 @@ pub use binding::Reservation;
 use extended::Extended;
 use grant::Grant;
 use kinds::{Key, Node, Object, Pod, ResourceClaim, ResourceSlice};
-use object::Value;
 use request::Wanted;
 use runtime::Caches;
 use search::Failure;
@@ -56,12 +55,12 @@ impl Stock {
         self.ledger.observe(key, claim.as_ref().map(|claim| &***claim))
     }
 
-    pub(crate) fn has_promised(&self, pod: &Key) -> bool {
+    pub(crate) fn has_promised(&self, pod: &str) -> bool {
         self.ledger.has_promised(pod)
     }
 
     /// A pod has got what was promised to it, or will not. Returns whether something is free now.
-    pub(crate) fn settle(&mut self, pod: &Key) -> bool {
+    pub(crate) fn settle(&mut self, pod: &str) -> bool {
         self.ledger.keep(pod)
     }
 }
@@ -204,7 +203,7 @@ impl Devices {
     }
 
     /// Promises devices of a node to a pod, and says what is to be written before it is bound.
-    pub(crate) fn reserve(&self, cluster: &mut Cluster, pod: &Key, node: &str, timeout: Duration) -> Reservation {
+    pub(crate) fn reserve(&self, cluster: &mut Cluster, node: &str, timeout: Duration) -> Reservation {
         if self.is_empty() {
             return Reservation::default();
         }
@@ -213,16 +212,17 @@ impl Devices {
         let (grants, made) = found.unwrap_or_default();
         let promises = grants.iter().map(|grant| grant.promise(Some(grant.key.clone())));
         let promises = promises.chain(made.iter().map(|made| made.grant.promise(None))).collect();
-        cluster.devices.ledger.promise(pod.clone(), promises);
+        cluster.devices.ledger.promise(&self.pod, promises);
         let allocation = |claim: &Object<ResourceClaim>| {
             let key = claim.key();
             grants.iter().find(|grant| grant.key == key).map(|grant| grant.allocation.clone())
         };
-        let open = self.claims.iter().filter(|claim| !claim.is_reserved_for(&self.pod));
-        let mut claims: Vec<(Arc<Object<ResourceClaim>>, Option<Value>)> =
-            open.map(|claim| (claim.clone(), allocation(claim))).collect();
-        claims.dedup_by_key(|(claim, _)| claim.key());
-        Reservation { claims, all: self.claims.iter().map(|claim| claim.key()).collect(), made, timeout }
+        // A pod may name a claim twice.
+        let claims: BTreeMap<Key, &Arc<Object<ResourceClaim>>> =
+            self.claims.iter().map(|claim| (claim.key(), claim)).collect();
+        let open = claims.values().filter(|claim| !claim.is_reserved_for(&self.pod));
+        let open = open.map(|claim| ((*claim).clone(), allocation(claim))).collect();
+        Reservation { claims: open, all: claims.into_keys().collect(), made, timeout }
     }
 
     /// What is said of claims when the pod fits nowhere.

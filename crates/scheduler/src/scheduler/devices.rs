@@ -28,8 +28,10 @@ impl Scheduler {
             self.helps(&[Plugin::DynamicResources], "ResourceClaimUpdate", now);
         }
         let event = if change.old.is_some() { "ResourceClaimUpdate" } else { "ResourceClaimAdd" };
-        // Whoever has waited for this very claim.
-        for pod in self.cluster.caches.of::<Pod>().by("resource-claim", &key.to_string()) {
+        // Whoever has waited for this very claim, or for it to be gone.
+        let pods = self.cluster.caches.of::<Pod>();
+        let owner = runtime::controller_key::<Pod>(&one.metadata).and_then(|key| pods.get(&key));
+        for pod in pods.by("resource-claim", &key.to_string()).into_iter().chain(owner) {
             if self.gated.contains(&pod.key()) {
                 self.await_node(&pod);
             } else if let Some(shape) = self.queue.get(&pod.key()).map(|(entry, _)| entry.shape.number) {
@@ -62,7 +64,7 @@ impl Scheduler {
     pub(super) fn settle(&mut self, pod: &Object<Pod>, now: Instant) {
         let named = pod.resource_claim_names().map(|name| Key::new(pod.metadata.namespace.as_str(), name));
         let mut keys: Vec<Key> = named.collect();
-        if !keys.is_empty() || self.cluster.devices.has_promised(&pod.key()) {
+        if !keys.is_empty() || self.cluster.devices.has_promised(&pod.metadata.uid) {
             let made = self.cluster.caches.of::<ResourceClaim>().owned_by(&pod.metadata.uid);
             keys.extend(made.iter().map(|claim| claim.key()));
         }
@@ -70,7 +72,7 @@ impl Scheduler {
         for key in &keys {
             is_freed |= self.cluster.devices.claim(key, &self.cluster.caches);
         }
-        if self.cluster.devices.settle(&pod.key()) || is_freed {
+        if self.cluster.devices.settle(&pod.metadata.uid) || is_freed {
             self.helps(&[Plugin::DynamicResources], "ResourceClaimUpdate", now);
         }
     }

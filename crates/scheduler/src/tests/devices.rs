@@ -55,7 +55,7 @@ impl Fixture {
             let claim = claim.clone();
             self.claim(&claim);
         }
-        self.scheduler.carried_out(&Outcome::Done(pod.clone()), self.now);
+        self.scheduler.carried_out(&Outcome::Bound(pod.clone()), self.now);
     }
 }
 
@@ -154,6 +154,23 @@ fn a_pod_that_is_not_bound_gives_its_devices_back() {
     fixture.fail(&using("first", &["one"]));
     fixture.pass(1);
     assert_eq!(fixture.decisions()[0], "second on n");
+}
+
+#[test]
+fn what_is_told_of_a_pod_late_frees_nothing() {
+    let mut fixture = Fixture::with_devices(&["n"]);
+    for name in ["one", "two"] {
+        fixture.claim(&claim(name, &asks(1, &json!({}))));
+    }
+    fixture.user(&using("first", &["one"]));
+    assert!(fixture.decisions()[0].contains("cannot allocate all claims"));
+    fixture.slice("s", &json!({ "nodeName": "n", "devices": devices(&["gpu-0"]) }));
+    fixture.pass(60);
+    assert_eq!(fixture.decisions(), ["first on n"]);
+    // Only now it is known that the first decision was reported.
+    fixture.scheduler.carried_out(&Outcome::Told(read(&using("first", &["one"]))), fixture.now);
+    fixture.user(&using("second", &["two"]));
+    assert!(fixture.decisions()[0].contains("cannot allocate all claims"));
 }
 
 #[test]
