@@ -138,7 +138,7 @@ impl<K: Kind> Cache<K> {
     /// Puts an object in the place of whatever had its name; returns what is different.
     pub(crate) fn put(&self, object: Object<K>) -> Change<K> {
         let object = Arc::new(object);
-        let old = self.content.write().put(object.key(), object.clone());
+        let old = self.content.write().put(object.key(), &object);
         Change { old, new: Some(object) }
     }
 
@@ -165,13 +165,13 @@ impl<K: Kind> Cache<K> {
 }
 
 impl<K: Kind> Content<K> {
-    fn put(&mut self, key: Key, object: Arc<Object<K>>) -> Option<Arc<Object<K>>> {
+    fn put(&mut self, key: Key, object: &Arc<Object<K>>) -> Option<Arc<Object<K>>> {
         let found = self.objects.get_key_value(&key).map(|(key, _)| key.clone());
         let key = found.unwrap_or_else(|| Arc::new(key));
         let old = self.objects.insert(key.clone(), object.clone());
         for (at, index) in self.indexes.iter_mut().enumerate() {
             let before = old.as_ref().map(|old| values(at, old)).unwrap_or_default();
-            let after = values(at, &object);
+            let after = values(at, object);
             // Most changes move an object to no other place.
             before.iter().filter(|value| !after.contains(value)).for_each(|value| take(index, value, &key));
             for value in after {

@@ -241,7 +241,7 @@ mod tests {
         for (bytes, age, idle, busy) in
             [(900, 50, false, false), (1100, 50, true, false), (4100, 50, true, true), (0, 70, true, false)]
         {
-            let mut sweep = Sweep::new(bounds, retention.clone(), bytes);
+            let mut sweep = Sweep::new(bounds, retention, bytes);
             sweep.oldest = Some(Timestamp(now.0 - age * 1000));
             let due = |pace| sweep.is_due(pace, Revision(9), now);
             assert_eq!((due(Pace::Idle), due(Pace::Busy)), (idle, busy), "{bytes} bytes, {age} s");
