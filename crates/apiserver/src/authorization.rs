@@ -4,22 +4,21 @@
 //! Roles and bindings follow the watch cache, a moment behind. So a refusal is looked at again once everything that
 //! was acknowledged before the request is known: nobody is refused what has just been granted.
 
+mod feed;
+
 use crate::api::Api;
 use crate::identity::AUTHENTICATED;
 use crate::request::{Info, Target};
-use ambient::watch;
 use authz::node::Graph;
 use authz::{Attributes, Granted, Rules, User};
+use feed::Feeds;
 use http::HeaderMap;
 use object::selector::FieldSelector;
-use object::{ApiError, Reason, Value};
+use object::{ApiError, Reason};
 use parking_lot::RwLock;
-use registry::Object as Stored;
-use registry::cache::{Cache, EventKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::Revision;
 
 /// What roles are made of, with the tables they are stored in.
 const OF_RULES: [(&str, &str); 4] = [
@@ -38,61 +37,13 @@ const OF_NODES: [(&str, &str); 6] = [
     ("ResourceSlice", "resourceslices.resource.k8s.io"),
 ];
 
-/// After so many objects whoever reads them lets others work.
-const BREATH: usize = 100;
-
 #[derive(Debug, Default)]
 pub struct Authorization {
     rules: Arc<RwLock<Rules>>,
     graph: Arc<RwLock<Graph>>,
-    followers: RwLock<Vec<Follower>>,
+    feeds: Feeds,
     /// Whether nodes are followed: only once there is one that asks.
     nodes: AtomicBool,
-}
-
-/// A table that is followed, and how far.
-#[derive(Clone, Debug)]
-struct Follower {
-    table: &'static str,
-    seen: watch::Receiver<Revision>,
-}
-
-/// What is done with an object. The second argument reads it, and is none if it is gone; reading costs more than all the
-/// rest, and is not always needed.
-trait Apply: Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + Sync + 'static {}
-
-impl<F: Fn(&Stored, Option<&dyn Fn() -> Value>) + Send + Sync + 'static> Apply for F {}
-
-/// What a follower is told through.
-struct Feed<A> {
-    table: &'static str,
-    cache: Cache,
-    apply: A,
-    seen: watch::Sender<Revision>,
-}
-
-impl<A: Apply> Feed<A> {
-    fn read(&self, object: &Stored) {
-        (self.apply)(object, Some(&|| object.decode()));
-    }
-
-    /// Everything up to a revision is known; from now on what changes.
-    async fn go_on(self, known: Revision) {
-        self.seen.send_replace(known);
-        let mut watch = self.cache.watch(self.table, known);
-        while let Ok(events) = watch.next().await {
-            for event in &events {
-                match event.kind {
-                    EventKind::Deleted => (self.apply)(&event.object, None),
-                    _ => self.read(&event.object),
-                }
-            }
-            if let Some(last) = events.last() {
-                self.seen.send_replace(last.revision());
-            }
-        }
-        tracing::error!(table = self.table, "authorization no longer follows its objects");
-    }
 }
 
 /// A question in words that live as long as it takes to answer it.
@@ -180,49 +131,10 @@ impl Authorization {
         let rules = self.rules.clone();
         for (kind, table) in OF_RULES {
             let rules = rules.clone();
-            self.follow(api, table, move |object, read| {
+            self.feeds.follow(api, table, move |object, read| {
                 let value = read.map(|read| read());
                 rules.write().apply(kind, object.namespace(), object.name(), value.as_ref());
             });
-        }
-    }
-
-    /// Calls `apply` with every object of a table, then with every change. Those that are there are known on return.
-    fn follow(&self, api: &Api, table: &'static str, apply: impl Apply) {
-        let feed = self.feed(api, table, apply);
-        let snapshot = feed.cache.snapshot(table);
-        snapshot.under(b"", b"").for_each(|object| feed.read(object));
-        api.ambient.tasks.spawn_until_stopped("authorization", feed.go_on(snapshot.revision));
-    }
-
-    /// The same for a table that may be long: it is read in the background. Whoever would be refused waits for it.
-    fn follow_in_background(&self, api: &Api, table: &'static str, apply: impl Apply) {
-        let feed = self.feed(api, table, apply);
-        api.ambient.tasks.spawn_until_stopped("authorization", async move {
-            let snapshot = feed.cache.snapshot(table);
-            for (count, object) in snapshot.under(b"", b"").enumerate() {
-                feed.read(object);
-                if count % BREATH == 0 {
-                    tokio::task::yield_now().await;
-                }
-            }
-            feed.go_on(snapshot.revision).await;
-        });
-    }
-
-    fn feed<A: Apply>(&self, api: &Api, table: &'static str, apply: A) -> Feed<A> {
-        let (sender, seen) = watch::channel(Revision::ZERO);
-        self.followers.write().push(Follower { table, seen });
-        Feed { table, cache: api.registry.cache.clone(), apply, seen: sender }
-    }
-
-    /// Waits until every change that the cache shows now is known here.
-    async fn caught_up(&self, cache: &Cache) {
-        let followers = self.followers.read().clone();
-        for mut follower in followers {
-            let last = cache.last_change(follower.table);
-            // A follower that has ended will never catch up; the decision stands on what is known.
-            let _ = follower.seen.wait_for(|seen| *seen >= last).await;
         }
     }
 
@@ -244,7 +156,7 @@ impl Authorization {
         if !self.allows_now(user, question) {
             let current = api.registry.cache.current().await;
             current.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
-            self.caught_up(&api.registry.cache).await;
+            self.feeds.caught_up(&api.registry.cache).await;
         }
         Ok(self.decide(user, question))
     }
@@ -284,7 +196,7 @@ impl Authorization {
 
     /// What a user may do in a namespace.
     pub(crate) async fn granted(&self, api: &Api, user: &User, namespace: &str) -> Granted {
-        self.caught_up(&api.registry.cache).await;
+        self.feeds.caught_up(&api.registry.cache).await;
         authz::rules_for(user, namespace, &self.rules.read())
     }
 
@@ -300,7 +212,7 @@ impl Authorization {
         }
         for (kind, table) in OF_NODES {
             let graph = self.graph.clone();
-            self.follow_in_background(api, table, move |object, read| {
+            self.feeds.follow_in_background(api, table, move |object, read| {
                 let (namespace, name) = (object.namespace(), object.name());
                 let is_pod = kind == "Pod" && read.is_some();
                 if !(is_pod && graph.read().knows_all_of_pod(namespace, name, object.body())) {

@@ -5,9 +5,9 @@
 
 use crate::ownership;
 use bytes::Bytes;
-use object::{Edit, Value};
+use object::{Edit, Map, Value, View};
 use parking_lot::Mutex;
-use registry::Object;
+use registry::{Object, Resource};
 use schema::apply::Managers;
 use std::collections::{HashMap, VecDeque};
 use store::Revision;
@@ -20,11 +20,31 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// What is about to be stored.
+    pub(crate) fn new(resource: &Resource, mut value: Value, managers: Managers) -> Self {
+        if value.text("apiVersion") != &*resource.stored_as {
+            value.set("apiVersion", &*resource.stored_as);
+        }
+        Known { value, managers }
+    }
+
     pub(crate) fn of(object: &Object) -> Self {
         let mut value = object.decode();
         let fields = ownership::set_aside(&mut value);
         // Owners that cannot be read are nobody's: ownership starts again with the first apply.
         Known { value, managers: Managers::decode(Some(&fields)).unwrap_or_default() }
+    }
+
+    /// The bytes to store. Owners are written as they are, without becoming a tree first.
+    pub(crate) fn encode(&self, resource: &Resource) -> Bytes {
+        static EMPTY: Map = Map::new();
+        let managed = (!self.managers.is_empty()).then(|| {
+            let mut json = String::with_capacity(1024);
+            self.managers.write(&mut json);
+            json
+        });
+        let fields = self.value.as_object().unwrap_or(&EMPTY);
+        registry::encode_managed(&resource.stored_as, &resource.kind, fields, managed.as_deref())
     }
 
     /// The object as clients see it.

@@ -79,12 +79,12 @@ pub(crate) async fn create(ctx: &Context, options: &Options, make: &mut Maker<'_
         }
         let name = new.at("metadata").text("name").to_owned();
         let key = ctx.hub.key(new.at("metadata").text("namespace"), &name);
-        let managers = managers.unwrap_or_default();
-        let body = encode_owned(ctx, &new, &managers);
+        let new = Known::new(&ctx.hub, new, managers.unwrap_or_default());
+        let body = new.encode(&ctx.hub);
         writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
         match ctx.api.registry.commit(&writes).await? {
             Committed::At(revision) => {
-                remember(ctx, &key, revision, &body, Known { value: new, managers });
+                ctx.api.recent.keep(key.clone(), revision, body.len(), new);
                 return Ok(Stored::Object(object_at(key, revision, body)?));
             }
             Committed::Conflict(current) if current.first().is_some_and(Option::is_some) => {
@@ -160,11 +160,12 @@ async fn replace(
         ownership::record(&mut new, Some(&managers));
         return Ok(Replaced::Stored(Stored::Dry(new)));
     }
-    let body = encode_owned(ctx, &new, &managers);
+    let gone = is_finished(ctx, &new);
+    let new = Known::new(&ctx.hub, new, managers);
+    let body = new.encode(&ctx.hub);
     if body == object.body() && writes.is_empty() {
         return Ok(Replaced::Stored(Stored::Object(object.clone())));
     }
-    let gone = is_finished(ctx, &new);
     let write = Write {
         key: object.key.clone(),
         expected: Some(object.revision),
@@ -172,15 +173,15 @@ async fn replace(
         ttl: ctx.hub.ttl,
     };
     if gone {
-        let mut last = new.clone();
-        let mut review = Review::new(ctx, Operation::Delete, &mut last, Some(&new), false).with_writes(&mut writes);
+        let (mut last, new) = (new.value.clone(), &new.value);
+        let mut review = Review::new(ctx, Operation::Delete, &mut last, Some(new), false).with_writes(&mut writes);
         admission::release(&mut review)?;
     }
     writes.insert(0, write);
     Ok(match ctx.api.registry.commit(&writes).await? {
         Committed::At(revision) => {
             if !gone {
-                remember(ctx, &object.key, revision, &body, Known { value: new, managers });
+                ctx.api.recent.keep(object.key.clone(), revision, body.len(), new);
             }
             Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?))
         }
@@ -197,12 +198,6 @@ pub(crate) fn is_finished(ctx: &Context, object: &Value) -> bool {
         && !ctx.hub.strategy.holds.is_some_and(|holds| holds(object))
 }
 
-/// Keeps what was written for the next write.
-fn remember(ctx: &Context, key: &Bytes, revision: Revision, body: &Bytes, mut known: Known) {
-    known.value.set("apiVersion", &*ctx.hub.stored_as);
-    ctx.api.recent.keep(key.clone(), revision, body.len(), known);
-}
-
 pub(crate) fn object_at(key: Bytes, revision: Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
     Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
 }
@@ -212,18 +207,7 @@ pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
     registry::encode(&ctx.hub.stored_as, &ctx.hub.kind, value.as_object().unwrap_or(&EMPTY))
 }
 
-/// The bytes of an object with its owners beside it: they are written as they are, without becoming a tree first.
-fn encode_owned(ctx: &Context, value: &Value, managers: &Managers) -> Bytes {
-    let managed = (!managers.is_empty()).then(|| {
-        let mut json = String::with_capacity(1024);
-        managers.write(&mut json);
-        json
-    });
-    let fields = value.as_object().unwrap_or(&EMPTY);
-    registry::encode_managed(&ctx.hub.stored_as, &ctx.hub.kind, fields, managed.as_deref())
-}
-
-static EMPTY: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
+static EMPTY: Map = Map::new();
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
     ctx.conflict(

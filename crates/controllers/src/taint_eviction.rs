@@ -11,11 +11,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const EVENT: &str = "TaintManagerEviction";
+/// Many, since each waits for two writes, one after the other: when many nodes are lost at once the API is busy, and
+/// thousands of pods have to leave.
+const WORKERS: usize = 64;
 
 pub(crate) fn controller() -> Controller {
     let pending = Mutex::new(BTreeMap::<Key, Pending>::new());
     Controller::new("taint-eviction-controller")
         .account("node-controller")
+        .workers(WORKERS)
         .watches_changes::<Pod>(tainted_pods)
         .watches_changes::<Node>(pods_of_node)
         .plans(move |caches, request| {
