@@ -6,6 +6,7 @@ use crate::audit::Audit;
 use crate::authn::Authentication;
 use crate::authorization::Authorization;
 use crate::debug::DebugSources;
+use crate::drafts::Drafts;
 use crate::flow::Flow;
 use crate::known::Recent;
 use crate::logs::LogSource;
@@ -30,6 +31,7 @@ pub struct Shared {
     pub(crate) authorization: Authorization,
     pub(crate) flow: Flow,
     pub(crate) recent: Recent,
+    pub(crate) drafts: Drafts,
     pub(crate) documents: Documents,
     pub(crate) aggregated: Aggregated,
     pub(crate) audit: Option<Audit>,
@@ -72,6 +74,7 @@ impl Api {
             authorization,
             flow: Flow::default(),
             recent: Recent::default(),
+            drafts: Drafts::default(),
             documents: Documents::default(),
             aggregated: Aggregated::default(),
             audit,

@@ -159,6 +159,10 @@ impl Decoded {
         Decoded { value, lines: Vec::new(), mistakes: Vec::new() }
     }
 
+    pub(crate) fn has_no_mistakes(&self) -> bool {
+        self.lines.is_empty() && self.mistakes.is_empty()
+    }
+
     fn add_unknown(&mut self, fields: Vec<String>) {
         self.mistakes.extend(fields.into_iter().map(|field| format!("unknown field {field:?}")));
     }

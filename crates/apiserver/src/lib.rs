@@ -16,6 +16,7 @@ mod context;
 mod deadline;
 mod debug;
 mod decode;
+mod drafts;
 mod flow;
 mod identity;
 mod known;

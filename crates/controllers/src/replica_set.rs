@@ -93,8 +93,10 @@ pub(crate) fn plan<Owner: Replicated>(observed: &Observed<Owner>, request: &Requ
     let terminating = claimed.iter().filter(|pod| pod.metadata.is_being_deleted() && !pod.is_finished()).count();
     let wanted = usize::try_from(owner.replicas()).unwrap_or(0);
     if !owner.meta().is_being_deleted() {
-        for _ in active.len()..wanted.min(active.len() + BURST) {
-            create_pod(&mut plan, owner, pod_from_template(owner, owner.template()));
+        let missing = wanted.saturating_sub(active.len()).min(BURST);
+        if missing > 0 {
+            let pod = pod_from_template(owner, owner.template());
+            (0..missing).for_each(|_| create_pod(&mut plan, owner, pod.clone()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
         for pod in ranking::first_to_go(&active, related, excess, request.now) {

@@ -73,7 +73,8 @@ pub(crate) fn pod_from_template<Owner: Kind>(owner: &Object<Owner>, template: &P
             metadata.set(field, value.clone());
         }
     }
-    json!({ "metadata": metadata, "spec": template.json.at("spec") })
+    // Copies share what they do not change, so this costs nothing however large the template is.
+    Value::from_iter([("metadata", metadata), ("spec", template.json.at("spec").clone())])
 }
 
 /// Creates a pod whose name the server completes, and says so.

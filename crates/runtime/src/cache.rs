@@ -6,6 +6,7 @@ use ambient::watch;
 use kinds::{Key, Kind, Object};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -166,9 +167,14 @@ impl<K: Kind> Cache<K> {
 
 impl<K: Kind> Content<K> {
     fn put(&mut self, key: Key, object: &Arc<Object<K>>) -> Option<Arc<Object<K>>> {
-        let found = self.objects.get_key_value(&key).map(|(key, _)| key.clone());
-        let key = found.unwrap_or_else(|| Arc::new(key));
-        let old = self.objects.insert(key.clone(), object.clone());
+        let (key, old) = match self.objects.entry(Arc::new(key)) {
+            Entry::Occupied(mut entry) => (entry.key().clone(), Some(entry.insert(object.clone()))),
+            Entry::Vacant(entry) => {
+                let key = entry.key().clone();
+                entry.insert(object.clone());
+                (key, None)
+            }
+        };
         for (at, index) in self.indexes.iter_mut().enumerate() {
             let before = old.as_ref().map(|old| values(at, old)).unwrap_or_default();
             let after = values(at, object);

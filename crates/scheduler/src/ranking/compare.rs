@@ -63,10 +63,15 @@ impl Ranking {
 
     fn find_open(&self, cluster: &Cluster, open: &mut Vec<Slot>) {
         open.clear();
-        let is_open = |slot: &Slot| self.totals[*slot as usize] != CLOSED;
         match &self.only {
-            Some(names) => open.extend(names.iter().filter_map(|name| cluster.slot(name)).filter(is_open)),
-            None => open.extend((0..cluster.slots()).filter(is_open)),
+            Some(names) => {
+                let named = names.iter().filter_map(|name| cluster.slot(name));
+                open.extend(named.filter(|slot| self.totals[*slot as usize] != CLOSED));
+            }
+            None => {
+                let all = (0..).zip(&self.totals);
+                open.extend(all.filter(|(_, total)| **total != CLOSED).map(|(slot, _)| slot));
+            }
         }
         if self.shape.looks_around() || !self.repelled.is_empty() {
             open.retain(|slot| self.stands(cluster, *slot, None).is_ok());
