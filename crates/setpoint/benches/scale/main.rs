@@ -7,6 +7,7 @@ mod growth;
 mod heal;
 mod inside;
 mod large;
+mod limit;
 mod outside;
 mod world;
 
@@ -37,6 +38,9 @@ async fn run() -> ExitCode {
     }
     if report.wants("large") {
         large::measure(&mut report).await;
+    }
+    if limit::is_asked_for() {
+        limit::measure(&mut report).await;
     }
     report.finish()
 }
