@@ -6,9 +6,10 @@ use object::{ApiError, LogExcerpt};
 use std::fmt::Debug;
 
 /// Speaks for nodes.
+#[async_trait]
 pub trait LogSource: Debug + Send + Sync {
     /// The log of a container; none if the node is not one of those it speaks for.
-    fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>>;
+    async fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>>;
 }
 
 /// What is written, piece by piece.

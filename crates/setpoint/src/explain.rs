@@ -21,6 +21,8 @@ impl DebugSource for SchedulingDesk {
         let [namespace, name] = path else {
             return Err(ApiError::bad_request("expected /debug/scheduling/NAMESPACE/POD"));
         };
+        // A server that has just started answers before its caches know anything.
+        self.caches.synced().await;
         let key = Key::new(*namespace, *name);
         let pod = self.caches.of::<Pod>().get(&key).ok_or_else(|| ApiError::not_found("", "pods", name))?;
         let explained = self.desk.explain(key.clone()).await.map_err(|NotLeading| self.elsewhere())?;

@@ -12,8 +12,10 @@ pub struct SimulatedLogs(pub Logs);
 
 struct Reading(Reader);
 
+#[async_trait]
 impl LogSource for SimulatedLogs {
-    fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>> {
+    async fn open(&self, wanted: &LogRequest) -> Option<Result<Box<dyn LogStream>, ApiError>> {
+        self.0.ready().await;
         let pod = Key::new(wanted.namespace.as_str(), wanted.pod.as_str());
         let opened = self.0.open(&pod, &wanted.container, wanted.excerpt)?;
         Some(match opened {

@@ -30,7 +30,11 @@ pub(super) async fn serve(ctx: &Context) -> Answer {
     if wanted.node.is_empty() {
         return Ok(render::text(StatusCode::NO_CONTENT, ""));
     }
-    match ctx.api.logs.get().and_then(|source| source.open(&wanted)) {
+    let opened = match ctx.api.logs.get() {
+        Some(source) => source.open(&wanted).await,
+        None => None,
+    };
+    match opened {
         Some(log) => {
             let body = body(log?, ctx.api.ambient.tasks.clone());
             Ok(render::response(StatusCode::OK, "text/plain", body))

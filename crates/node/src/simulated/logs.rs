@@ -35,6 +35,11 @@ impl Logs {
         Logs { caches, fleet }
     }
 
+    /// Waits until what was there when the server started is known.
+    pub async fn ready(&self) {
+        self.caches.synced().await;
+    }
+
     /// The log of a container; none if its node is not one of these, or dead. The error is what a kubelet would say.
     pub fn open(&self, pod: &Key, container: &str, excerpt: LogExcerpt) -> Option<Result<Reader, String>> {
         let pod = self.caches.of::<Pod>().get(pod)?;
