@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::{naming, ownership};
 use bytes::Bytes;
 use object::field::{Error, Errors, Path};
-use object::{ApiError, Edit, FieldName, Map, Value, View};
+use object::{ApiError, Edit, FieldName, Value, View};
 use registry::strategy::metadata;
 use registry::{Committed, Object, Write};
 use schema::apply::Managers;
@@ -201,13 +201,6 @@ pub(crate) fn is_finished(ctx: &Context, object: &Value) -> bool {
 pub(crate) fn object_at(key: Bytes, revision: Revision, body: Bytes) -> Result<Arc<Object>, ApiError> {
     Ok(Arc::new(Object::new(key, revision, body).map_err(ApiError::internal)?))
 }
-
-/// The bytes of an object with its owners in its metadata.
-pub(crate) fn encode(ctx: &Context, value: &Value) -> Bytes {
-    registry::encode(&ctx.hub.stored_as, &ctx.hub.kind, value.as_object().unwrap_or(&EMPTY))
-}
-
-static EMPTY: Map = Map::new();
 
 pub(crate) fn too_contended(ctx: &Context) -> ApiError {
     ctx.conflict(

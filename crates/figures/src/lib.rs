@@ -6,7 +6,7 @@
 mod plot;
 mod process;
 
-pub use process::Process;
+pub use process::{Process, machine_mib};
 
 use plot::Plot;
 use std::fmt::Write as _;
@@ -50,6 +50,11 @@ impl Report {
 
     pub fn wants(&self, scenario: &str) -> bool {
         self.words.is_empty() || self.words.iter().any(|word| scenario.contains(word.as_str()))
+    }
+
+    /// For scenarios that take too long to be run unless somebody names them.
+    pub fn asks_for(&self, scenario: &str) -> bool {
+        self.words.iter().any(|word| word == scenario)
     }
 
     pub fn at_least(&mut self, what: &str, figure: f64, unit: &'static str, bound: f64) {

@@ -35,14 +35,23 @@ impl Process {
     }
 
     fn memory(&self, field: &str) -> f64 {
-        let status = self.read("status");
-        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
-        line.trim().trim_end_matches(" kB").parse::<f64>().map_or(f64::NAN, |kib| kib / 1024.0)
+        mib(&self.read("status"), field)
     }
 
     fn read(&self, file: &str) -> String {
         std::fs::read_to_string(format!("/proc/{}/{file}", self.0)).unwrap_or_default()
     }
+}
+
+/// All memory of the machine.
+pub fn machine_mib() -> f64 {
+    mib(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemTotal:")
+}
+
+/// A field of what the kernel tells of memory.
+fn mib(told: &str, field: &str) -> f64 {
+    let line = told.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<f64>().map_or(f64::NAN, |kib| kib / 1024.0)
 }
 
 #[cfg(test)]

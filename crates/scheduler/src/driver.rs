@@ -180,14 +180,19 @@ const DEVICES: &[Plugin] = &[Plugin::DynamicResources, Plugin::NodeResourcesFit]
 fn helped_by<K: kinds::Kind>(controller: Controller, inbox: &Inbox, plugins: &'static [Plugin]) -> Controller {
     let inbox = inbox.clone();
     controller.watches_changes::<K>(move |change, _| {
-        let what = match (&change.old, &change.new) {
-            (None, _) => "Add",
-            (Some(_), Some(_)) => "Update",
-            (Some(_), None) => "Delete",
-        };
-        inbox.put(News::Helps(plugins, format!("{}{what}", K::ID.kind)));
+        inbox.put(News::Helps(plugins, event_of(change)));
         Vec::new()
     })
+}
+
+/// What a change is called among the events that help pods which wait.
+pub(crate) fn event_of<K: kinds::Kind>(change: &Change<K>) -> String {
+    let what = match (&change.old, &change.new) {
+        (None, _) => "Add",
+        (Some(_), Some(_)) => "Update",
+        (Some(_), None) => "Delete",
+    };
+    format!("{}{what}", K::ID.kind)
 }
 
 /// The scheduler at work.

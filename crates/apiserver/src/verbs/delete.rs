@@ -7,6 +7,7 @@ use crate::admission::{self, Operation, Review};
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode;
+use crate::known::Known;
 use crate::media::{self, Format};
 use crate::options::dry_run;
 use crate::render::{self, Page};
@@ -199,7 +200,7 @@ pub(crate) async fn delete_object(
     let mut current = ctx.api.registry.get(key).await?;
     for _ in 0..MAX_ATTEMPTS {
         let Some(object) = current else { return Err(ctx.not_found()) };
-        let old = object.decode();
+        let Known { value: old, managers } = ctx.api.recent.take(&object);
         request.check(ctx, &object, &old)?;
         let mut writes = Vec::new();
         let mut gone = old.clone();
@@ -211,10 +212,11 @@ pub(crate) async fn delete_object(
             return Ok((Stored::Object(object), false));
         };
         let finished = write::is_finished(ctx, &marked);
+        let marked = Known::new(&ctx.hub, marked, managers);
         if request.dry_run {
-            return Ok((Stored::Dry(marked), finished));
+            return Ok((Stored::Dry(marked.whole()), finished));
         }
-        let body = (!finished).then(|| write::encode(ctx, &marked));
+        let body = (!finished).then(|| marked.encode(&ctx.hub));
         if finished {
             let mut review = Review::new(ctx, Operation::Delete, &mut gone, Some(&old), false).with_writes(&mut writes);
             admission::release(&mut review)?;
@@ -224,7 +226,10 @@ pub(crate) async fn delete_object(
         match ctx.api.registry.commit(&writes).await? {
             Committed::At(revision) => {
                 let object = match body {
-                    Some(body) => write::object_at(key.clone(), revision, body)?,
+                    Some(body) => {
+                        ctx.api.recent.keep(key.clone(), revision, body.len(), marked);
+                        write::object_at(key.clone(), revision, body)?
+                    }
                     None => Arc::new(object.at(revision)),
                 };
                 return Ok((Stored::Object(object), finished));

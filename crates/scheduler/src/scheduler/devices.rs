@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use crate::devices::{self, Devices};
+use crate::driver::event_of;
 use crate::needs::Shape;
 use crate::verdict::Plugin;
 use kinds::{Key, Object, Pod, ResourceClaim, ResourceSlice};
@@ -12,12 +13,7 @@ impl Scheduler {
     pub fn slice_changed(&mut self, change: &Change<ResourceSlice>, now: Instant) {
         let Some(one) = change.sides().next() else { return };
         self.cluster.devices.slice(&one.metadata.name, change.new.clone());
-        let event = match (&change.old, &change.new) {
-            (None, _) => "ResourceSliceAdd",
-            (Some(_), Some(_)) => "ResourceSliceUpdate",
-            (Some(_), None) => "ResourceSliceDelete",
-        };
-        self.helps(&[Plugin::DynamicResources], event, now);
+        self.helps(&[Plugin::DynamicResources], &event_of(change), now);
     }
 
     /// A claim is other than it was. What it is now, the cache knows best.
@@ -27,7 +23,7 @@ impl Scheduler {
         if self.cluster.devices.claim(&key, &self.cluster.caches) {
             self.helps(&[Plugin::DynamicResources], "ResourceClaimUpdate", now);
         }
-        let event = if change.old.is_some() { "ResourceClaimUpdate" } else { "ResourceClaimAdd" };
+        let event = event_of(change);
         // Whoever has waited for this very claim, or for it to be gone.
         let pods = self.cluster.caches.of::<Pod>();
         let owner = runtime::controller_key::<Pod>(&one.metadata).and_then(|key| pods.get(&key));
@@ -35,7 +31,7 @@ impl Scheduler {
             if self.gated.contains(&pod.key()) {
                 self.await_node(&pod);
             } else if let Some(shape) = self.queue.get(&pod.key()).map(|(entry, _)| entry.shape.number) {
-                self.queue.wake(shape, event, now);
+                self.queue.wake(shape, &event, now);
             }
         }
     }

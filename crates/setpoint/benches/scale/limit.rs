@@ -12,10 +12,6 @@ const EACH: usize = 1_000;
 /// It ends when so much of the memory of the machine is taken.
 const MOST: f64 = 0.8;
 
-pub(crate) fn is_asked_for() -> bool {
-    std::env::args().any(|word| word == "limit")
-}
-
 pub(crate) async fn measure(report: &mut Report) {
     let server = Server::on_disk_with_nodes(PROGRAM, NODES).await;
     let process = Process::of(server.id());
@@ -36,17 +32,10 @@ pub(crate) async fn measure(report: &mut Report) {
         report.tell(&format!("{NODES} nodes: resident memory with {pods} pods"), resident, "MiB");
         time.push((pods as f64, seconds));
         memory.push((pods as f64, resident));
-        if resident > MOST * machine_mib() {
+        if resident > MOST * figures::machine_mib() {
             break;
         }
     }
     report.plot("Towards a million pods", ("pods", "seconds"), vec![("ready".to_owned(), time)]);
     report.plot("Memory on the way", ("pods", "MiB"), vec![("resident".to_owned(), memory)]);
-}
-
-/// What the machine has.
-fn machine_mib() -> f64 {
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or_default();
-    total.trim().trim_end_matches(" kB").parse::<f64>().map_or(f64::INFINITY, |kib| kib / 1024.0)
 }

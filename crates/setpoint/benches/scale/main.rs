@@ -39,7 +39,7 @@ async fn run() -> ExitCode {
     if report.wants("large") {
         large::measure(&mut report).await;
     }
-    if limit::is_asked_for() {
+    if report.asks_for("limit") {
         limit::measure(&mut report).await;
     }
     report.finish()
