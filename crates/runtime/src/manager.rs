@@ -16,6 +16,7 @@ use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tracing::Instrument;
 
@@ -142,16 +143,7 @@ impl Manager {
         }
         for this in &self.loops {
             this.wake_all();
-            for _ in 0..this.controller.workers {
-                let (this, stop) = (this.clone(), tasks.clone());
-                tasks.spawn_until_stopped("worker", async move {
-                    while !stop.is_stopping() {
-                        let Some(claim) = this.queue.get().await else { return };
-                        let span = tracing::info_span!("reconcile", controller = this.controller.name, key = %*claim);
-                        this.reconcile(claim.key()).instrument(span).await;
-                    }
-                });
-            }
+            Crew::of(this, tasks).hire();
             for source in &this.controller.sources {
                 let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
                 tasks.spawn_until_stopped("source", source(this.context.clone(), this.queue.clone(), ambient));
@@ -180,6 +172,45 @@ impl Manager {
     /// Whether no key waits for work.
     pub fn is_idle(&self) -> bool {
         self.loops.iter().all(|this| this.queue.is_empty())
+    }
+}
+
+/// The workers of a loop for a term. There are as many as have ever been needed at once, and one more: many loops may
+/// have hundreds, for a bad day, and most of them never need two.
+struct Crew {
+    this: Arc<Loop>,
+    tasks: Tasks,
+    hired: AtomicUsize,
+    /// How many wait for work.
+    idle: AtomicUsize,
+}
+
+impl Crew {
+    fn of(this: &Arc<Loop>, tasks: &Tasks) -> Arc<Self> {
+        let (hired, idle) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Crew { this: this.clone(), tasks: tasks.clone(), hired, idle })
+    }
+
+    /// One more, unless there are as many as there may be.
+    fn hire(self: &Arc<Self>) {
+        let most = self.this.controller.workers;
+        let one_more = |hired: usize| (hired < most).then_some(hired + 1);
+        if self.hired.fetch_update(SeqCst, SeqCst, one_more).is_err() {
+            return;
+        }
+        self.idle.fetch_add(1, SeqCst);
+        let crew = self.clone();
+        self.tasks.spawn_until_stopped("worker", async move {
+            while !crew.tasks.is_stopping() {
+                let Some(claim) = crew.this.queue.get().await else { return };
+                if crew.idle.fetch_sub(1, SeqCst) == 1 {
+                    crew.hire();
+                }
+                let span = tracing::info_span!("reconcile", controller = crew.this.controller.name, key = %*claim);
+                crew.this.reconcile(claim.key()).instrument(span).await;
+                crew.idle.fetch_add(1, SeqCst);
+            }
+        });
     }
 }
 

@@ -6,8 +6,8 @@
 //! ready. What to do with a key, and whether it has failed, is for the worker to know.
 //!
 //! **Bounds.** A key is held once in each of the structures below, so they hold at most as many entries as there are
-//! objects of the kind; dropping one would lose a wake-up. Delays need no task: a worker that waits for a key waits for
-//! the earliest delay too.
+//! objects of the kind; dropping one would lose a wake-up. Delays need no task: of the workers that wait for a key, one
+//! waits for the earliest delay too, and passes that on when it gets a key.
 
 mod limits;
 mod metrics;
@@ -35,9 +35,10 @@ pub struct Queue<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// One permit for each key that becomes ready. All who wait are woken when the earliest delay becomes an earlier
-    /// one, so that each of them waits for the right one.
+    /// One permit for each key that becomes ready, and one when somebody is needed who waits for the delays.
     wake: Notify,
+    /// The earliest delay has become an earlier one.
+    earlier: Notify,
     limits: Limits,
     clock: Clock,
     figures: Arc<Figures>,
@@ -57,6 +58,8 @@ struct State<T> {
     /// How often in a row a key has failed; without those that have not.
     failures: BTreeMap<T, u32>,
     refill: Refill,
+    /// Somebody waits for the earliest delay.
+    is_timed: bool,
     /// Nothing is taken in any more.
     shut: bool,
 }
@@ -87,10 +90,12 @@ impl<T: Clone + Ord + Debug + Send + 'static> Queue<T> {
             due: BTreeMap::new(),
             failures: BTreeMap::new(),
             refill: Refill::default(),
+            is_timed: false,
             shut: false,
         });
         let figures = Arc::new(Figures::new(name));
-        let shared = Arc::new(Shared { state, wake: Notify::new(), limits, clock, figures: figures.clone() });
+        let (wake, earlier) = (Notify::new(), Notify::new());
+        let shared = Arc::new(Shared { state, wake, earlier, limits, clock, figures: figures.clone() });
         let observed = Arc::downgrade(&shared);
         figures.register(registry, move || observed.upgrade().map(|shared| shared.load()).unwrap_or_default());
         Queue(shared)
@@ -122,8 +127,8 @@ impl<T: Clone + Ord + Debug + Send + 'static> Queue<T> {
             return;
         }
         if state.delay(key, now + delay.min(MAX_DELAY)) {
-            drop(state);
-            self.0.wake.notify_waiters();
+            let whoever_waits = if state.is_timed { &self.0.earlier } else { &self.0.wake };
+            whoever_waits.notify_one();
         }
     }
 
@@ -158,6 +163,7 @@ impl<T: Clone + Ord + Debug + Send + 'static> Queue<T> {
     ///
     /// Dropping the future loses nothing.
     pub async fn get(&self) -> Option<Claim<T>> {
+        let mut timing = None;
         loop {
             let notified = self.0.wake.notified();
             tokio::pin!(notified);
@@ -166,20 +172,32 @@ impl<T: Clone + Ord + Debug + Send + 'static> Queue<T> {
             let earliest = {
                 let mut state = self.0.state.lock();
                 let now = self.0.clock.monotonic();
-                self.0.promote(&mut state, now);
-                if let Some(key) = self.0.take(&mut state, now) {
+                let promoted = self.0.promote(&mut state, now);
+                let key = self.0.take(&mut state, now);
+                for _ in usize::from(key.is_some())..promoted {
+                    self.0.wake.notify_one();
+                }
+                if let Some(key) = key {
                     return Some(Claim { queue: self.clone(), key });
                 }
                 if state.shut {
                     return None;
                 }
+                if !state.delayed.is_empty() && !state.is_timed {
+                    state.is_timed = true;
+                    timing = Some(Timing(&self.0));
+                }
                 state.delayed.first().map(|(due, _)| *due)
             };
-            match earliest {
-                Some(due) => {
-                    tokio::select! { biased; () = notified => {}, () = sleep_until(due) => {} }
+            match (&timing, earliest) {
+                (None, _) => notified.await,
+                (Some(_), None) => {
+                    tokio::select! { biased; () = notified => {}, () = self.0.earlier.notified() => {} }
                 }
-                None => notified.await,
+                (Some(_), Some(due)) => {
+                    let earlier = self.0.earlier.notified();
+                    tokio::select! { biased; () = notified => {}, () = earlier => {}, () = sleep_until(due) => {} }
+                }
             }
         }
     }
@@ -253,14 +271,16 @@ impl<T: Clone + Ord> Shared<T> {
         true
     }
 
-    /// Queues the delayed keys whose time has come. Whoever waits has a timer for them and looks for itself.
-    fn promote(&self, state: &mut State<T>, now: Instant) {
+    /// Queues the delayed keys whose time has come; for how many somebody is to be woken.
+    fn promote(&self, state: &mut State<T>, now: Instant) -> usize {
+        let mut queued = 0;
         while state.delayed.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = state.delayed.pop_first() {
                 state.due.remove(&key);
-                self.add(state, key, now);
+                queued += usize::from(self.add(state, key, now));
             }
         }
+        queued
     }
 
     fn take(&self, state: &mut State<T>, now: Instant) -> Option<T> {
@@ -278,6 +298,19 @@ impl<T: Clone + Ord> Shared<T> {
         let ages = state.processing.values().map(|since| (now - *since).as_secs_f64());
         let (unfinished, longest) = ages.fold((0.0, 0.0_f64), |(sum, max), age| (sum + age, max.max(age)));
         metrics::Load { depth: state.dirty.len(), unfinished_seconds: unfinished, longest_seconds: longest }
+    }
+}
+
+/// That somebody waits for the earliest delay. When it is dropped, somebody else has to.
+struct Timing<'a, T: Clone + Ord>(&'a Shared<T>);
+
+impl<T: Clone + Ord> Drop for Timing<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.is_timed = false;
+        if !state.delayed.is_empty() {
+            self.0.wake.notify_one();
+        }
     }
 }
 

@@ -128,6 +128,43 @@ async fn a_worker_that_waits_for_a_late_key_is_woken_for_an_earlier_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_hundred_workers_that_wait_few_are_woken_and_no_key_is_late() {
+    let (queue, tasks, looks) = (unlimited(), Tasks::new(), Arc::new(AtomicUsize::new(0)));
+    let (done, mut times) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..100 {
+        let (queue, done, looks) = (queue.clone(), done.clone(), looks.clone());
+        tasks.spawn_until_stopped("worker", async move {
+            loop {
+                let mut getting = Box::pin(queue.get());
+                let claim = std::future::poll_fn(|context| {
+                    looks.fetch_add(1, Ordering::SeqCst);
+                    getting.as_mut().poll(context)
+                });
+                let Some(claim) = claim.await else { return };
+                let _ = done.send((*claim, Instant::now()));
+            }
+        });
+    }
+    let begun = Instant::now();
+    let second = Duration::from_secs(1);
+    // Each is earlier than those before, and two come at once.
+    for key in (1..=50).rev() {
+        queue.add_after(key, key / 2 * second);
+        tokio::task::yield_now().await;
+    }
+    for key in (1..=50).chain([51]) {
+        if key == 51 {
+            queue.add(key);
+        }
+        let (_, at) = times.recv().await.expect("the workers are there");
+        assert_eq!(at - begun, key.min(50) / 2 * second);
+    }
+    let looks = looks.load(Ordering::SeqCst);
+    assert!(looks < 100 + 51 * 5, "workers looked {looks} times");
+    tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_gives_up_waiting_takes_no_key_with_it() {
     let queue = unlimited();
     let mut impatient = Box::pin(queue.get());
