@@ -1,7 +1,8 @@
 //! Node IPAM: every node has a range of addresses of its own, from which its pods get theirs.
 //!
-//! What is taken is what nodes say, so nothing has to be remembered. All nodes without a range are looked at together:
-//! one look settles any number of them, and none can be given what another gets at the same time.
+//! What is taken is what nodes say, so nothing has to be remembered; but it has to be known, since nobody can take back
+//! what two nodes were given. All nodes without a range are looked at together: one look settles any number of them, and
+//! none can be given what another gets at the same time.
 
 use crate::Settings;
 use crate::settings::Cidr;
@@ -27,6 +28,7 @@ pub(crate) fn controller(settings: &Settings) -> Controller {
             _ => vec![Key::cluster("nodes")],
         })
         .begins_with(look())
+        .begins_up_to_date_on::<Node>()
         .workers(1)
         .plans(move |caches, _| plan(&caches.of::<Node>().all(), range, &mut told.lock()))
 }

@@ -52,11 +52,20 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
     !pod.spec.node_name.is_empty() && mounted
 }
 
-/// Volumes are in use while they are bound.
+/// Volumes are in use while they are bound, and while they are being bound: that is said in their spec first.
+fn is_bound(volume: &PersistentVolume) -> bool {
+    let is_claimed = volume.spec.claim_ref.as_ref().is_some_and(|claimant| !claimant.uid.is_empty());
+    match volume.status.phase.as_str() {
+        "Bound" => true,
+        "Available" | "Pending" | "" => is_claimed,
+        _ => false,
+    }
+}
+
 pub(crate) fn volumes() -> Controller {
     Controller::new("pv-protection-controller").primary::<PersistentVolume>().plans(|caches, request| {
         let volume = caches.of::<PersistentVolume>().get(&request.key);
-        volume.map(|volume| plan(&volume, VOLUME, volume.status.phase == "Bound")).unwrap_or_default()
+        volume.map(|volume| plan(&volume, VOLUME, is_bound(&volume))).unwrap_or_default()
     })
 }
 
@@ -130,6 +139,23 @@ mod tests {
                 other => panic!("{other:?}"),
             });
             assert_eq!(written, expected, "{deleted} {finalizers:?} {in_use}");
+        }
+    }
+
+    #[test]
+    fn a_volume_is_in_use_from_when_it_is_promised_until_its_claim_is_gone() {
+        for (phase, claimant, expected) in [
+            ("Available", None, false),
+            ("Available", Some(""), false),
+            ("Available", Some("uid"), true),
+            ("Pending", Some("uid"), true),
+            ("Bound", Some("uid"), true),
+            ("Released", Some("uid"), false),
+            ("Failed", Some("uid"), false),
+        ] {
+            let claim_ref = claimant.map(|uid| json!({ "namespace": "default", "name": "c", "uid": uid }));
+            let volume = json!({ "spec": { "claimRef": claim_ref }, "status": { "phase": phase } });
+            assert_eq!(is_bound(&Object::<PersistentVolume>::of(&volume)), expected, "{phase} {claimant:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::queue::Queue;
 use ambient::Ambient;
 use futures::future::BoxFuture;
-use kinds::{Key, Kind, Object, Time};
+use kinds::{Id, Key, Kind, Object, Time};
 use object::ApiError;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -60,6 +60,8 @@ pub struct Controller {
     pub(crate) primaries: Vec<fn(&Caches) -> Vec<Key>>,
     pub(crate) initial: Vec<Key>,
     pub(crate) sources: Vec<Source>,
+    /// Kinds that have to be known as they are when it begins.
+    pub(crate) fresh: Vec<Id>,
     pub(crate) reconcile: Reconcile,
 }
 
@@ -85,6 +87,7 @@ impl Controller {
             primaries: Vec::new(),
             initial: Vec::new(),
             sources: Vec::new(),
+            fresh: Vec::new(),
             reconcile: nothing,
         }
     }
@@ -156,6 +159,13 @@ impl Controller {
     /// A key that is there from the start: for loops that look at everything at once, and again after a while.
     pub fn begins_with(mut self, key: Key) -> Self {
         self.initial.push(key);
+        self
+    }
+
+    /// Begins a term only when its cache of a kind has seen everything that whoever led before may have written: for
+    /// loops that would otherwise do what cannot be mended.
+    pub fn begins_up_to_date_on<K: Kind>(mut self) -> Self {
+        self.fresh.push(K::ID);
         self
     }
 

@@ -20,6 +20,9 @@ const FIRST_BATCH: usize = 1;
 const MAX_AT_ONCE: usize = 128;
 /// A cache that nothing happens to says how far it has come at least this often.
 const BOOKMARKS: Duration = Duration::from_secs(90);
+/// Between questions that were not answered; twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whoever tells people what happened.
 pub type Tell = Arc<dyn Fn(Note) + Send + Sync>;
@@ -48,7 +51,8 @@ enum Mark {
     Gone(Target),
     /// An object is not what the plan took it for: its cache has to see what it is now.
     Fresh(Id, Key),
-    /// Nobody knows whether a write happened: the cache has to come as far as the API is now.
+    /// Nobody knows whether an object was made under a name that the server chose: the cache has to come as far as the
+    /// API is now.
     Unknown(Id),
 }
 
@@ -171,22 +175,59 @@ impl Executor {
             match mark {
                 Mark::Version(id, version) => caches.reached(id, *version).await,
                 Mark::Gone(target) => caches.gone(target).await,
-                Mark::Fresh(id, key) => {
-                    if let Ok(Some(raw)) = self.client.get_raw(id, key).await {
-                        caches.reached(id, Answer::read(&raw).version.unwrap_or(0)).await;
-                    }
-                }
-                Mark::Unknown(id) => {
-                    let one = ListOptions { limit: 1, ..ListOptions::default() };
-                    if let Ok(list) = self.client.page(id, "", &one, "").await {
-                        let version = list.version.parse().unwrap_or(0);
-                        // Without the time limit a cache that nothing happens to would be waited for until it says so.
-                        let _ = tokio::time::timeout(BOOKMARKS, caches.reached(id, version)).await;
-                    }
-                }
+                Mark::Fresh(id, key) => match answered(|| self.client.get_raw(id, key)).await {
+                    Ok(now) => caches.reached(id, now.and_then(|raw| Answer::read(&raw).version).unwrap_or(0)).await,
+                    // Whoever may change it need not be allowed to look at it.
+                    Err(_) => self.up_to_date(caches, id).await,
+                },
+                Mark::Unknown(id) => self.up_to_date(caches, id).await,
             }
         }
     }
+
+    /// Waits until a cache has come as far as the API is now.
+    async fn up_to_date(&self, caches: &Caches, id: &Id) {
+        let one = ListOptions { limit: 1, ..ListOptions::default() };
+        if let Ok(list) = answered(|| self.client.page(id, "", &one, "")).await {
+            let version = list.version.parse().unwrap_or(0);
+            // Without the time limit a cache that nothing happens to would be waited for until it says so.
+            let _ = tokio::time::timeout(BOOKMARKS, caches.reached(id, version)).await;
+        }
+    }
+
+    /// Waits until a cache holds every object that is there now, as it is now.
+    pub(crate) async fn catch_up(&self, caches: &Caches, id: &Id) {
+        let everything = ListOptions::default();
+        if let Ok(list) = answered(|| self.client.list_raw(id, "", &everything)).await {
+            let newest = list.items.iter().filter_map(|raw| Answer::read(raw).version).max();
+            caches.reached(id, newest.unwrap_or(0)).await;
+        }
+    }
+}
+
+/// Asks until the server answers: nobody may plan without what it says.
+async fn answered<T, F>(ask: impl Fn() -> F) -> Result<T, ApiError>
+where
+    F: Future<Output = Result<T, ApiError>>,
+{
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match ask().await {
+            Err(error) if is_no_answer(&error) || error.reason() == Reason::TooManyRequests => {
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Whether what was asked for may have happened all the same.
+fn is_no_answer(error: &ApiError) -> bool {
+    matches!(
+        error.reason(),
+        Reason::Timeout | Reason::ServerTimeout | Reason::InternalError | Reason::ServiceUnavailable | Reason::Unknown
+    )
 }
 
 impl Write {
@@ -230,13 +271,9 @@ impl Write {
     fn mark_of_failure(&self, error: &ApiError) -> Option<Mark> {
         match error.reason() {
             Reason::AlreadyExists | Reason::Conflict => Some(Mark::Fresh(self.id().clone(), self.key())),
-            // The write may have happened all the same.
-            Reason::Timeout
-            | Reason::ServerTimeout
-            | Reason::InternalError
-            | Reason::ServiceUnavailable
-            | Reason::Unknown => Some(Mark::Unknown(self.id().clone())),
-            _ => None,
+            _ if !is_no_answer(error) => None,
+            _ if self.name().is_empty() => Some(Mark::Unknown(self.id().clone())),
+            _ => Some(Mark::Fresh(self.id().clone(), self.key())),
         }
     }
 

@@ -143,7 +143,12 @@ impl Manager {
         }
         for this in &self.loops {
             this.wake_all();
-            Crew::of(this, tasks).hire();
+            let crew = Crew::of(this, tasks);
+            if this.controller.fresh.is_empty() {
+                crew.hire();
+            } else {
+                tasks.spawn_until_stopped("catching up", async move { crew.catch_up().await });
+            }
             for source in &this.controller.sources {
                 let ambient = Ambient { tasks: tasks.clone(), ..self.ambient.clone() };
                 tasks.spawn_until_stopped("source", source(this.context.clone(), this.queue.clone(), ambient));
@@ -189,6 +194,14 @@ impl Crew {
     fn of(this: &Arc<Loop>, tasks: &Tasks) -> Arc<Self> {
         let (hired, idle) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Arc::new(Crew { this: this.clone(), tasks: tasks.clone(), hired, idle })
+    }
+
+    /// Begins when the caches have seen what they have to.
+    async fn catch_up(self: Arc<Self>) {
+        for id in &self.this.controller.fresh {
+            self.this.executor.catch_up(&self.this.context.caches, id).await;
+        }
+        self.hire();
     }
 
     /// One more, unless there are as many as there may be.
