@@ -331,3 +331,59 @@ impl Caches {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{Events, Transport};
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use kinds::{Node, Object};
+    use object::json;
+    use parking_lot::Mutex;
+
+    /// A server that carries out everything, and whose answers are lost as long as there are any to lose.
+    #[derive(Debug)]
+    struct Lossy {
+        losses: Mutex<usize>,
+    }
+
+    #[async_trait]
+    impl Transport for Lossy {
+        async fn send(&self, _: http::Request<Bytes>) -> Result<http::Response<Bytes>, ApiError> {
+            let mut losses = self.losses.lock();
+            if *losses > 0 {
+                *losses -= 1;
+                return Err(ApiError::new(Reason::Timeout, "the answer was lost"));
+            }
+            let node = json!({ "metadata": { "name": "n", "uid": "u", "resourceVersion": "7" } });
+            Ok(http::Response::new(Bytes::from(node.to_string())))
+        }
+
+        async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_lost_answer_nobody_plans_before_what_may_have_been_written_is_seen() {
+        let transport = Arc::new(Lossy { losses: Mutex::new(3) });
+        let executor = Executor { client: Client::new(transport, "test"), tell: Arc::new(|_| {}) };
+        let caches = Caches::default().with::<Node>();
+        caches.of::<Node>().advance(5, true);
+        let node = Object::<Node>::of(&json!({ "metadata": { "name": "n", "uid": "u", "resourceVersion": "5" } }));
+        let mut plan = Plan::default();
+        plan.patch(&node, json!({ "spec": { "podCIDR": "10.0.0.0/24" } }));
+        let outcome = executor.execute(plan).await;
+        assert_eq!(outcome.error.as_ref().map(ApiError::reason), Some(Reason::Timeout));
+        let mut seen = Box::pin(executor.seen(&caches, &outcome));
+        assert!((&mut seen).now_or_never().is_none(), "the server does not answer");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!((&mut seen).now_or_never().is_none(), "the server does not answer again");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!((&mut seen).now_or_never().is_none(), "the cache has not seen what is there");
+        caches.of::<Node>().advance(7, true);
+        seen.await;
+    }
+}
