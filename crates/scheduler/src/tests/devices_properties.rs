@@ -196,17 +196,24 @@ proptest! {
                     fixture.claim(&wanted(pod, &wishes[pod]));
                 }
             }
-            fixture.pass(60);
-            while let Some(decision) = fixture.next() {
-                let Decision::Bind { pod, node, devices, .. } = &decision else { continue };
-                let (pod, node) = (number(&pod.metadata.name), number(node));
-                let allocation = devices.allocations().remove(0).1;
-                for result in allocation.path(&["devices"]).items("results") {
-                    given.push(Given { pod, node, gadget: number(result.text("device")) });
+            // Each time so long that nobody waits to be woken: who wants all of what is left may be helped by another who
+            // takes some of it.
+            let mut is_settled = false;
+            while !is_settled {
+                is_settled = true;
+                fixture.pass(400);
+                while let Some(decision) = fixture.next() {
+                    let Decision::Bind { pod, node, devices, .. } = &decision else { continue };
+                    is_settled = false;
+                    let (pod, node) = (number(&pod.metadata.name), number(node));
+                    let allocation = devices.allocations().remove(0).1;
+                    for result in allocation.path(&["devices"]).items("results") {
+                        given.push(Given { pod, node, gadget: number(result.text("device")) });
+                    }
+                    prop_assert!(world.is_legal(&given), "{given:?}");
+                    waiting.retain(|other| *other != pod);
+                    fixture.carry_out(&decision, &mut claims);
                 }
-                prop_assert!(world.is_legal(&given), "{given:?}");
-                waiting.retain(|other| *other != pod);
-                fixture.carry_out(&decision, &mut claims);
             }
             for pod in &waiting {
                 let possible = (0..machines.len()).find(|node| world.fits(*pod, *node, &given));
