@@ -195,12 +195,12 @@ mod tests {
                 (
                     "spec.schedulingPolicy.gang.minCount",
                     json!(5),
-                    &["spec.schedulingPolicy: Invalid value: \"null\": field is immutable"],
+                    &["spec.schedulingPolicy: Invalid value: null: field is immutable"],
                 ),
                 (
                     "spec.podGroupTemplateRef",
                     json!(null),
-                    &["spec.podGroupTemplateRef: Invalid value: \"null\": field is immutable"],
+                    &["spec.podGroupTemplateRef: Invalid value: null: field is immutable"],
                 ),
             ],
         );
@@ -248,7 +248,7 @@ mod tests {
             &[(
                 "spec.podGroupTemplates.0.name",
                 json!("other"),
-                &["spec.podGroupTemplates: Invalid value: \"null\": field is immutable"],
+                &["spec.podGroupTemplates: Invalid value: null: field is immutable"],
             )],
         );
     }
