@@ -109,8 +109,8 @@ impl Cluster {
         let store = open_store(options, &store_ambient).await?;
         let seal =
             Arc::new(Sealing::open(&pki.join("encryption.key")).context("the key that secrets are encrypted with")?);
-        let registry = Registry::start(store.clone(), seal, &ambient).await.context("reading the store")?;
-        let registry = registry.serving(&options.served);
+        let registry = Registry::start(store.clone(), seal, &ambient).await.map(|all| all.serving(&options.served));
+        let registry = registry.context("reading the store")?;
         let objects: usize = registry.cache.counts().iter().map(|(_, count)| count).sum();
         progress(&format!("{objects} objects at revision {}", registry.cache.revision()));
 
@@ -120,8 +120,7 @@ impl Cluster {
         let address = listener.local_addr().context("the address that is listened on")?;
         let advertised = advertised(address);
         let serving = authority.serving(&names(), &addresses(advertised), now)?;
-        let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
-        let tls = Arc::new(tls);
+        let tls = Arc::new(Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?);
         let tokens = options.token_file.as_deref().map(StaticTokens::read).transpose().map_err(anyhow::Error::msg)?;
         let key = SigningKey::open(&pki.join("sa.key")).context("the key that signs the tokens of service accounts")?;
         let authentication = Authentication::new(key, tokens.unwrap_or_default());

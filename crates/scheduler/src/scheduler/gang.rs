@@ -26,7 +26,7 @@ const OTHERS_MISSING: GroupVerdict =
 /// A pod of a gang, and what came of trying to place it.
 struct Member {
     entry: Entry,
-    found: Result<Place, Diagnosis>,
+    found: Result<Place, Box<Diagnosis>>,
     /// Others that have to leave before it can have its place.
     room: Option<Room>,
 }
@@ -121,7 +121,7 @@ impl Scheduler {
 
     fn try_all(&mut self, entries: Vec<Entry>) -> Vec<Member> {
         // Pods that ask the same get the same answer, until another has got a place.
-        let mut refused: Option<(u32, Diagnosis)> = None;
+        let mut refused: Option<(u32, Box<Diagnosis>)> = None;
         let mut members = Vec::new();
         for entry in entries {
             let promised = entry.nominated.clone().unwrap_or_default();
@@ -138,13 +138,13 @@ impl Scheduler {
         members
     }
 
-    fn find_place(&mut self, entry: &Entry, promised: &str) -> Result<Place, Diagnosis> {
+    fn find_place(&mut self, entry: &Entry, promised: &str) -> Result<Place, Box<Diagnosis>> {
         let claims = self.claims(&entry.pod, &entry.shape);
-        let claims = claims.map_err(|(plugin, general)| self.without_claims(&entry.pod, plugin, general))?;
+        let claims = claims.map_err(|(plugin, general)| Box::new(self.without_claims(&entry.pod, plugin, general)))?;
         let mut ranking = self.ranking(&entry.shape, claims);
         let found = match self.choose(&mut ranking, &entry.pod, promised) {
             Some(slot) => Ok(self.assume(&ranking, &entry.pod, slot)),
-            None => Err(ranking.diagnose(&self.cluster)),
+            None => Err(Box::new(ranking.diagnose(&self.cluster))),
         };
         self.keep(ranking);
         found
@@ -249,7 +249,7 @@ impl Scheduler {
                     }
                     Diagnosis::of_group(&verdict)
                 }
-                Err(diagnosis) => diagnosis,
+                Err(diagnosis) => *diagnosis,
             };
             self.queue.park(&pod.key(), &[Plugin::GangScheduling, Plugin::NodeResourcesFit], now);
             self.decided.push_back(Decision::Wait { pod, diagnosis, room });
@@ -271,7 +271,8 @@ impl Scheduler {
                 Some(node) => self.cluster.nominate(pod.clone(), shape, &node),
                 None => self.queue.withdraw(&pod.key()),
             }
-            let diagnosis = found.err().unwrap_or_else(|| Diagnosis::of_group(&OTHERS_MISSING));
+            let diagnosis =
+                found.err().map(|diagnosis| *diagnosis).unwrap_or_else(|| Diagnosis::of_group(&OTHERS_MISSING));
             match diagnosis.error.is_some() {
                 true => self.queue.retry(&pod.key(), now),
                 false => self.queue.park(&pod.key(), &plugins, now),
