@@ -316,6 +316,7 @@ fn prepare(ctx: &Context, new: &mut Value, old: Option<&Value>) {
     {
         prepare(new, old);
     }
+    ctx.hub.withhold(new, old);
     if let Some(old) = old
         && ctx.hub.strategy.generation
         && (differs_in_substance(new, old)

@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_default_roles_build_on_each_other() {
-        let objects = default_objects();
+        let objects = default_objects(&|_| true);
         let mut roles: Vec<Value> = objects.into_iter().filter(|object| object.text("kind") == "ClusterRole").collect();
         // Like the controller, again and again until nothing changes.
         for _ in 0..3 {

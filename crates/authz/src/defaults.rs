@@ -6,6 +6,7 @@
 //!   read,delete core      secrets                a rule: verbs, API groups, resources
 //!   update      core,apps x,y named a,b            only of these names
 //!   get         url       /healthz,/livez          on paths that are no resources
+//!   read        x.k8s.io  y with x.k8s.io/v1alpha1 a line that is there only where this version is served
 //! ClusterRoleBinding cluster-admin               a binding of the role of the same name
 //! RoleBinding kube-system/b of r                 a binding of another role
 //!   Group system:masters                         whom it is bound to
@@ -31,16 +32,20 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 
-/// The roles and bindings that have to be there, as objects.
-pub fn default_objects() -> Vec<Value> {
-    TABLES.iter().flat_map(|table| read(table)).collect()
+/// The roles and bindings that have to be there, as objects, given which versions are served that are not everywhere.
+pub fn default_objects(is_served: &dyn Fn(&str) -> bool) -> Vec<Value> {
+    TABLES.iter().flat_map(|table| read(table, is_served)).collect()
 }
 
-fn read(table: &str) -> Vec<Value> {
+fn read(table: &str, is_served: &dyn Fn(&str) -> bool) -> Vec<Value> {
     let mut objects = Vec::new();
     // An object opens with a line at the margin; what follows it is indented.
     let mut block: Vec<&str> = Vec::new();
     let lines = table.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let lines = lines.filter_map(|line| match line.split_once(" with ") {
+        None => Some(line),
+        Some((line, version)) => is_served(version).then_some(line),
+    });
     for line in lines.chain(["end"]) {
         if !line.starts_with(' ') && !block.is_empty() {
             let read = objects_of(&block);
@@ -187,7 +192,7 @@ mod tests {
     fn the_policy_has_all_its_parts() {
         let mut counts = BTreeMap::new();
         let mut names = BTreeSet::new();
-        for object in default_objects() {
+        for object in default_objects(&|_| false) {
             let kind = object.text("kind").to_owned();
             *counts.entry(kind.clone()).or_insert(0) += 1;
             let metadata = object.at("metadata");
@@ -199,8 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_only_tried_out_has_its_rules_where_it_is_served() {
+        let groups = "scheduling.k8s.io/v1alpha2";
+        let mentions =
+            |objects: &[Value]| objects.iter().filter(|object| object.to_string().contains("podgroups")).count();
+        assert_eq!(mentions(&default_objects(&|_| false)), 0);
+        let more = default_objects(&|version| version == groups);
+        assert_eq!(mentions(&more), 4, "the scheduler, edit, view and a controller");
+        assert_eq!(more.len(), default_objects(&|_| false).len() + 2, "the controller's role and its binding");
+    }
+
+    #[test]
     fn every_binding_binds_a_role_that_is_there() {
-        let objects = default_objects();
+        let objects = default_objects(&|_| false);
         for binding in objects.iter().filter(|object| object.has("roleRef")) {
             let reference = binding.at("roleRef");
             let namespace = binding.at("metadata").text("namespace");
@@ -235,7 +251,7 @@ mod tests {
 
     #[test]
     fn objects_look_as_clients_know_them() {
-        let objects = default_objects();
+        let objects = default_objects(&|_| false);
         let find = |kind: &str, name: &str| {
             let named = |object: &&Value| object.text("kind") == kind && object.at("metadata").text("name") == name;
             objects.iter().find(named).unwrap().clone()

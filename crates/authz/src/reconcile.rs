@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_there_in_full_is_left_alone() {
-        for default in default_objects() {
+        for default in default_objects(&|_| true) {
             assert_eq!(reconcile(Some(&default), &default), None, "{default}");
             assert_eq!(reconcile(None, &default), Some(Write::Create(default.clone())));
         }

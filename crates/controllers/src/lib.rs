@@ -54,7 +54,9 @@ use runtime::Controller;
 /// Every loop there is.
 pub fn all(settings: &Settings) -> Vec<Controller> {
     let plain = ALL.iter().map(|controller| controller());
-    plain.chain(CONFIGURED.iter().map(|controller| controller(settings))).collect()
+    let previews = PREVIEWS.iter().filter(|(version, _)| settings.previews.contains(*version));
+    let previews = previews.map(|(_, controller)| controller());
+    plain.chain(CONFIGURED.iter().map(|controller| controller(settings))).chain(previews).collect()
 }
 
 /// Loops that find everything they have to know in objects.
@@ -102,3 +104,6 @@ const CONFIGURED: &[fn(&Settings) -> Controller] = &[
     service_account_token::controller,
     service_load_balancer::controller,
 ];
+
+/// Loops for what is not served everywhere.
+const PREVIEWS: &[(&str, fn() -> Controller)] = &[("scheduling.k8s.io/v1alpha2", protection::pod_groups)];

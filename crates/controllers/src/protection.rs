@@ -1,15 +1,17 @@
-//! Protection: a claim, a volume or a class of attributes that is in use stays until it is not, whoever deletes it.
+//! Protection: a claim, a volume, a class of attributes or a group of pods that is in use stays until it is not,
+//! whoever deletes it.
 //!
-//! Three loops that differ only in what use means. Each object carries a finalizer from the moment it is seen; admission
+//! Four loops that differ only in what use means. Each object carries a finalizer from the moment it is seen; admission
 //! adds it earlier, so this is for what was there before. It goes when the object is deleted and nobody uses it.
 
-use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttributesClass};
+use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, VolumeAttributesClass};
 use object::{ApiError, Edit, Value, json};
 use runtime::{Caches, Context, Controller, ListOptions, Plan, Request};
 
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
 const ATTRIBUTES_CLASS: &str = "kubernetes.io/vac-protection";
+const POD_GROUP: &str = "scheduling.k8s.io/podgroup-protection";
 
 /// Claims are in use by pods that have a node.
 pub(crate) fn claims() -> Controller {
@@ -88,6 +90,20 @@ fn plan_attributes_class(caches: &Caches, request: &Request) -> Plan {
     let in_use = !caches.of::<PersistentVolume>().by("attributes", name).is_empty()
         || !caches.of::<PersistentVolumeClaim>().by("attributes", name).is_empty();
     plan(&class, ATTRIBUTES_CLASS, in_use)
+}
+
+/// Groups are in use by their pods that have not ended.
+pub(crate) fn pod_groups() -> Controller {
+    Controller::new("podgroup-protection-controller")
+        .primary::<PodGroup>()
+        .watches::<Pod>(|pod, _| pod.group().into_iter().collect())
+        .plans(plan_pod_group)
+}
+
+fn plan_pod_group(caches: &Caches, request: &Request) -> Plan {
+    let Some(group) = caches.of::<PodGroup>().get(&request.key) else { return Plan::default() };
+    let pods = caches.of::<Pod>().by("group", &request.key.to_string());
+    plan(&group, POD_GROUP, pods.iter().any(|pod| !pod.is_finished()))
 }
 
 fn plan<K: Kind>(object: &Object<K>, finalizer: &str, in_use: bool) -> Plan {
@@ -204,5 +220,30 @@ mod tests {
         let claim = json!({ "metadata": { "name": "c", "namespace": "default" }, "status": status });
         caches.put(Object::<PersistentVolumeClaim>::of(&claim));
         assert!(plan_attributes_class(&caches, &request).is_empty());
+    }
+
+    #[test]
+    fn a_group_is_used_by_its_pods_until_they_end() {
+        let group = json!({ "metadata": {
+            "name": "g", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [POD_GROUP],
+        } });
+        let pod = |group: &str, phase: &str| {
+            json!({
+                "metadata": { "name": "p", "namespace": "default" },
+                "spec": { "schedulingGroup": { "podGroupName": group } }, "status": { "phase": phase },
+            })
+        };
+        let request = Request { key: Key::new("default", "g"), now: kinds::Time(0), failure: None };
+        for (pod, is_free) in [
+            (pod("g", "Running"), false),
+            (pod("g", "Pending"), false),
+            (pod("g", "Failed"), true),
+            (pod("h", "Running"), true),
+        ] {
+            let mut caches = Caches::default().with::<PodGroup>().with::<Pod>();
+            caches.put(Object::<PodGroup>::of(&group));
+            caches.put(Object::<Pod>::of(&pod));
+            assert_eq!(!plan_pod_group(&caches, &request).is_empty(), is_free, "{pod}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What loops have to be told about the cluster, since no object says it.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct Settings {
     pub signer: Option<Arc<dyn Signer>>,
     /// From how many nodes a second pods are driven off, in each zone that is well.
     pub node_eviction_rate: f64,
+    /// Versions of the API that are served here and not everywhere.
+    pub previews: BTreeSet<String>,
 }
 
 /// Signs certificates in the name of the cluster's authority.
@@ -50,6 +53,7 @@ impl Default for Settings {
             cluster_cidr: Cidr::PODS,
             signer: None,
             node_eviction_rate: Settings::NODE_EVICTION_RATE,
+            previews: BTreeSet::new(),
         }
     }
 }

@@ -24,6 +24,7 @@ mod pod;
 mod policy;
 mod rbac;
 mod resource;
+mod scheduling;
 mod storage;
 mod time;
 
@@ -43,6 +44,7 @@ pub use self::pod::*;
 pub use self::policy::*;
 pub use self::rbac::*;
 pub use self::resource::*;
+pub use self::scheduling::*;
 pub use self::storage::*;
 pub use self::time::Time;
 

@@ -1,6 +1,6 @@
 //! Pods.
 
-use crate::{LabelSelector, Labels, Meta, NodeSelector, Time, kind};
+use crate::{LabelSelector, Labels, Meta, NodeSelector, SchedulingGroup, Time, kind};
 use object::{Quantity, Value, View};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ kind!(Pod, "v1", "pods", namespaced,
 "claim-template" => |pod| {
     let templates = pod.spec.resource_claims.iter().filter_map(|claim| claim.resource_claim_template_name.as_ref());
     templates.map(|name| format!("{}/{name}", pod.metadata.namespace)).collect()
-});
+},
+"group" => |pod| pod.group().map(|group| group.to_string()).into_iter().collect());
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -46,6 +47,7 @@ pub struct PodSpec {
     pub tolerations: Vec<Toleration>,
     pub topology_spread_constraints: Vec<Value>,
     pub scheduling_gates: Vec<Named>,
+    pub scheduling_group: Option<Box<SchedulingGroup>>,
     pub readiness_gates: Vec<ReadinessGate>,
     pub containers: Vec<Container>,
     pub init_containers: Vec<Container>,

@@ -12,13 +12,15 @@ mod registry;
 mod resource;
 mod seal;
 mod selection;
+mod served;
 mod stored;
 pub mod strategy;
 mod table;
 
 pub use registry::{Committed, Registry, Resources, Write};
-pub use resource::{Resource, SchemaRef, Scope, Subresource, Verb, Verbs};
+pub use resource::{Resource, SchemaRef, Scope, Subresource, Verb, Verbs, Withheld};
 pub use seal::{Plain, Seal};
 pub use selection::Selection;
+pub use served::Served;
 pub use stored::{Object, Unreadable, encode, encode_managed, selectable_text};
 pub use table::builtin;

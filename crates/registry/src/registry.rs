@@ -1,7 +1,7 @@
 //! The resources that are served now, the cache they are read from, and the one way to write them.
 
 use crate::cache::{Cache, StartError};
-use crate::{Object, Resource, Seal, builtin};
+use crate::{Object, Resource, Seal, Served};
 use ambient::Ambient;
 use bytes::Bytes;
 use object::{ApiError, Reason};
@@ -86,10 +86,17 @@ pub enum Committed {
 }
 
 impl Registry {
+    /// With what is served everywhere.
     pub async fn start(store: Arc<dyn Store>, seal: Arc<dyn Seal>, ambient: &Ambient) -> Result<Self, StartError> {
         let cache = Cache::start(store.clone(), seal.clone(), &ambient.tasks).await?;
-        let resources = RwLock::new(Arc::new(Resources::new(builtin().to_vec())));
+        let resources = RwLock::new(Arc::new(Resources::new(Served::default().rows())));
         Ok(Registry { store, cache, seal, resources })
+    }
+
+    /// With what is asked for besides.
+    pub fn serving(self, served: &Served) -> Self {
+        *self.resources.write() = Arc::new(Resources::new(served.rows()));
+        self
     }
 
     pub fn resources(&self) -> Arc<Resources> {

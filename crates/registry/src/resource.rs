@@ -4,7 +4,7 @@ use crate::convert::convert;
 use crate::print::Printer;
 use crate::strategy::Strategy;
 use bytes::Bytes;
-use object::Value;
+use object::{Edit, Value, View};
 use schema::{NodeId, Schema};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -46,6 +46,16 @@ pub struct Resource {
     pub strategy: &'static Strategy,
     /// How it looks in a table.
     pub printer: &'static Printer,
+    /// Fields that are not kept, because what they speak of is not served.
+    pub withheld: Cow<'static, [Withheld]>,
+}
+
+/// A field that means something only where another version is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// `scheduling.k8s.io/v1alpha2`.
+    pub version: &'static str,
+    pub path: &'static [&'static str],
 }
 
 /// Where a type is described.
@@ -214,6 +224,18 @@ impl Resource {
     /// Turns an object as it is stored into one of this version.
     pub fn to_served(&self, value: &mut Value) {
         convert(value, split_version(&self.stored_as), (&self.group, &self.version));
+    }
+
+    /// Drops the fields that are not kept, unless the object has them from before.
+    pub fn withhold(&self, new: &mut Value, old: Option<&Value>) {
+        for Withheld { path, .. } in self.withheld.iter() {
+            let Some((field, parents)) = path.split_last() else { continue };
+            if old.is_some_and(|old| !old.path(path).is_null()) || new.path(path).is_null() {
+                continue;
+            }
+            let parent = parents.iter().try_fold(&mut *new, |value, name| value.object(name));
+            drop(parent.map(|parent| parent.remove(field)));
+        }
     }
 
     pub fn subresource(&self, name: &str) -> Option<Subresource> {

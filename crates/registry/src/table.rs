@@ -3,13 +3,13 @@
 //! To add one, add its row here and its types to `crates/schema/facts/`.
 
 use crate::print::{self, Printer};
-use crate::resource::{Resource, SchemaRef, Scope, Subresource, Verbs};
+use crate::resource::{Resource, SchemaRef, Scope, Subresource, Verbs, Withheld};
 use crate::strategy::{self, Strategy};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// The built-in resources, in the order discovery lists them: groups by importance, newer versions first.
+/// All built-in resources, those included that are served only where asked for, in the order discovery lists them: groups by importance, newer versions first.
 pub fn builtin() -> &'static [Arc<Resource>] {
     static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().map(Arc::new).collect());
     &TABLE
@@ -51,6 +51,7 @@ fn row(api_version: &'static str, kind: &'static str, plural: &'static str, scop
         deprecated: None,
         strategy: &strategy::PLAIN,
         printer: &print::PLAIN,
+        withheld: Cow::Borrowed(&[]),
     }
 }
 
@@ -101,6 +102,17 @@ impl Resource {
     fn printer(self, printer: &'static Printer) -> Self {
         Resource { printer, ..self }
     }
+
+    fn withholds(self, withheld: &'static [Withheld]) -> Self {
+        Resource { withheld: Cow::Borrowed(withheld), ..self }
+    }
+}
+
+/// What pods say of the group they are in, wherever the spec of a pod is.
+macro_rules! pods_at {
+    ($($field:literal),+) => {
+        &[Withheld { version: "scheduling.k8s.io/v1alpha2", path: &[$($field,)+ "schedulingGroup"] }]
+    };
 }
 
 fn names(names: &[&'static str]) -> Cow<'static, [Cow<'static, str>]> {
@@ -153,12 +165,15 @@ fn core() -> Vec<Resource> {
             .strategy(&strategy::volume::STRATEGY).printer(&print::PERSISTENT_VOLUME),
         namespaced("v1", "Pod", "pods").short(&["po"]).categories(&["all"]).subresources(&[Attach, Binding, EphemeralContainers, Eviction, Exec, Log, PortForward, Proxy, Resize, Status])
             .selectable(&["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
-            .strategy(&strategy::pod::STRATEGY).printer(&print::POD),
+            .strategy(&strategy::pod::STRATEGY).printer(&print::POD)
+            .withholds(pods_at!("spec")),
         namespaced("v1", "PodTemplate", "podtemplates")
-            .strategy(&strategy::pod_template::STRATEGY).printer(&print::POD_TEMPLATE),
+            .strategy(&strategy::pod_template::STRATEGY).printer(&print::POD_TEMPLATE)
+            .withholds(pods_at!("template", "spec")),
         namespaced("v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).categories(&["all"]).subresources(&[Scale, Status])
             .selectable(&["status.replicas"])
-            .strategy(&strategy::replica_set::REPLICATION_CONTROLLER).printer(&print::REPLICATION_CONTROLLER),
+            .strategy(&strategy::replica_set::REPLICATION_CONTROLLER).printer(&print::REPLICATION_CONTROLLER)
+            .withholds(pods_at!("spec", "template", "spec")),
         namespaced("v1", "ResourceQuota", "resourcequotas").short(&["quota"]).subresources(&[Status])
             .strategy(&strategy::resource_quota::STRATEGY).printer(&print::RESOURCE_QUOTA),
         namespaced("v1", "Secret", "secrets")
@@ -182,13 +197,17 @@ fn apps() -> Vec<Resource> {
         namespaced("apps/v1", "ControllerRevision", "controllerrevisions")
             .strategy(&strategy::pod_template::CONTROLLER_REVISION).printer(&print::CONTROLLER_REVISION),
         namespaced("apps/v1", "DaemonSet", "daemonsets").short(&["ds"]).categories(&["all"]).subresources(&[Status])
-            .strategy(&strategy::daemon_set::STRATEGY).printer(&print::DAEMON_SET),
+            .strategy(&strategy::daemon_set::STRATEGY).printer(&print::DAEMON_SET)
+            .withholds(pods_at!("spec", "template", "spec")),
         namespaced("apps/v1", "Deployment", "deployments").short(&["deploy"]).categories(&["all"]).subresources(&[Scale, Status])
-            .strategy(&strategy::deployment::STRATEGY).printer(&print::DEPLOYMENT),
+            .strategy(&strategy::deployment::STRATEGY).printer(&print::DEPLOYMENT)
+            .withholds(pods_at!("spec", "template", "spec")),
         namespaced("apps/v1", "ReplicaSet", "replicasets").short(&["rs"]).categories(&["all"]).subresources(&[Scale, Status])
-            .strategy(&strategy::replica_set::STRATEGY).printer(&print::REPLICA_SET),
+            .strategy(&strategy::replica_set::STRATEGY).printer(&print::REPLICA_SET)
+            .withholds(pods_at!("spec", "template", "spec")),
         namespaced("apps/v1", "StatefulSet", "statefulsets").short(&["sts"]).categories(&["all"]).subresources(&[Scale, Status])
-            .strategy(&strategy::stateful_set::STRATEGY).printer(&print::STATEFUL_SET),
+            .strategy(&strategy::stateful_set::STRATEGY).printer(&print::STATEFUL_SET)
+            .withholds(pods_at!("spec", "template", "spec")),
         namespaced("events.k8s.io/v1", "Event", "events").short(&["ev"]).stored_as("events", "v1").expires_after(EVENT_TTL)
             .selectable(&["reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type"])
             .strategy(&strategy::event::EVENTS).printer(&print::EVENT),
@@ -218,10 +237,12 @@ fn batch() -> Vec<Resource> {
         namespaced("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).categories(&["all"]).subresources(&[Status]).stored_as("horizontalpodautoscalers.autoscaling", "autoscaling/v2")
             .strategy(&strategy::autoscaler::V1).printer(&print::HORIZONTAL_POD_AUTOSCALER_V1),
         namespaced("batch/v1", "CronJob", "cronjobs").short(&["cj"]).categories(&["all"]).subresources(&[Status])
-            .strategy(&strategy::cron_job::STRATEGY).printer(&print::CRON_JOB),
+            .strategy(&strategy::cron_job::STRATEGY).printer(&print::CRON_JOB)
+            .withholds(pods_at!("spec", "jobTemplate", "spec", "template", "spec")),
         namespaced("batch/v1", "Job", "jobs").categories(&["all"]).subresources(&[Status])
             .selectable(&["status.successful"])
-            .strategy(&strategy::job::STRATEGY).printer(&print::JOB),
+            .strategy(&strategy::job::STRATEGY).printer(&print::JOB)
+            .withholds(pods_at!("spec", "template", "spec")),
         cluster("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).subresources(&[Approval, Status])
             .selectable(&["spec.signerName"])
             .strategy(&strategy::certificate::STRATEGY).printer(&print::CERTIFICATE_SIGNING_REQUEST),
@@ -312,6 +333,10 @@ fn cluster_services() -> Vec<Resource> {
     vec![
         cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses").short(&["pc"])
             .strategy(&strategy::priority_class::STRATEGY).printer(&print::PRIORITY_CLASS),
+        namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups").subresources(&[Status])
+            .strategy(&strategy::pod_group::POD_GROUP).printer(&print::POD_GROUP),
+        namespaced("scheduling.k8s.io/v1alpha2", "Workload", "workloads")
+            .strategy(&strategy::pod_group::WORKLOAD).printer(&print::WORKLOAD),
         namespaced("coordination.k8s.io/v1", "Lease", "leases")
             .strategy(&strategy::lease::STRATEGY).printer(&print::LEASE),
         cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses")

@@ -65,6 +65,7 @@ fn place(report: &mut Report, what: &str, pods: Vec<Arc<Object<Pod>>>, bound: f6
         match decision {
             Decision::Bind { .. } => placed += 1,
             Decision::Wait { diagnosis, .. } => panic!("{}", diagnosis.message()),
+            Decision::Group { .. } => {}
         }
     }
     let rate = f64::from(placed) / started.elapsed().as_secs_f64();

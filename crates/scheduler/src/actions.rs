@@ -4,8 +4,9 @@ use crate::devices::binding;
 use crate::preemption::Room;
 use crate::profile::chosen_by;
 use crate::scheduler::Decision;
+use crate::verdict::GroupVerdict;
 use crate::volumes::{Preparation, SELECTED_NODE};
-use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, Time};
+use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, Time};
 use object::{ApiError, Reason, Value, json};
 use runtime::{Context, DeleteOptions, Note, PatchType, Target};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub enum Outcome {
     NotBound(Arc<Object<Pod>>),
     /// It is said why it waits.
     Told(Arc<Object<Pod>>),
+    /// It is said what became of a group.
+    ToldGroup,
 }
 
 /// Whether others should not wait until it is carried out.
@@ -24,6 +27,7 @@ pub(crate) fn takes_long(decision: &Decision) -> bool {
     match decision {
         Decision::Bind { volumes, devices, .. } => !volumes.is_empty() || !devices.is_empty(),
         Decision::Wait { room, diagnosis, .. } => room.is_some() || diagnosis.release.is_some(),
+        Decision::Group { .. } => false,
     }
 }
 
@@ -63,7 +67,33 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
             }
             Outcome::Told(pod)
         }
+        Decision::Group { group, verdict } => {
+            if let Err(error) = report_group(&group, &verdict, context, now).await {
+                tracing::debug!(group = %group.key(), %error, "what became of it was not told");
+            }
+            Outcome::ToldGroup
+        }
     }
+}
+
+/// Says in a group what became of it.
+async fn report_group(
+    group: &Object<PodGroup>,
+    verdict: &GroupVerdict,
+    context: &Context,
+    now: Time,
+) -> Result<(), ApiError> {
+    let known = group.condition(GroupVerdict::CONDITION);
+    let since = known.filter(|known| known.status == verdict.status()).and_then(|known| known.last_transition_time);
+    let mut condition = json!({
+        "type": GroupVerdict::CONDITION, "status": verdict.status(), "reason": verdict.reason(),
+        "message": verdict.message(), "lastTransitionTime": since.unwrap_or(now).to_string(),
+    });
+    if group.metadata.generation > 0 {
+        condition["observedGeneration"] = json!(group.metadata.generation);
+    }
+    let patch = json!({ "metadata": { "uid": group.metadata.uid }, "status": { "conditions": [condition] } });
+    gone_is_done(context.client.patch(&Target::of(group), "status", PatchType::Strategic, &patch).await.map(|_| ()))
 }
 
 async fn bind(pod: &Object<Pod>, node: &str, context: &Context) -> Result<(), ApiError> {

@@ -13,8 +13,8 @@ use crate::verdict::Plugin;
 use ambient::{Ambient, Clock};
 use kinds::{
     CSIDriver, CSINode, CSIStorageCapacity, DeviceClass, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim,
-    Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service, StatefulSet,
-    StorageClass, Time,
+    Pod, PodDisruptionBudget, PodGroup, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service,
+    StatefulSet, StorageClass, Time,
 };
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -39,6 +39,7 @@ enum News {
     Service(Change<Service>),
     Slice(Change<ResourceSlice>),
     Claim(Change<ResourceClaim>),
+    Group(Change<PodGroup>),
     /// Something that pods refused by these may have waited for, and what it is called.
     Helps(&'static [Plugin], String),
     /// Somebody wants to know what stands in the way of a pod.
@@ -145,6 +146,14 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
     let controller = helped_by::<CSIDriver>(controller, &inbox, VOLUMES);
     let controller = helped_by::<CSIStorageCapacity>(controller, &inbox, VOLUMES);
     let controller = helped_by::<DeviceClass>(controller, &inbox, DEVICES);
+    let groups = told(&inbox);
+    let controller = match configuration.pod_groups {
+        false => controller,
+        true => controller.watches_changes::<PodGroup>(move |change, _| {
+            groups.put(News::Group(change.clone()));
+            Vec::new()
+        }),
+    };
     let desk = Desk(inbox.clone());
     let controller = controller.source(move |context, _, ambient| {
         let loops = Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient };
@@ -268,6 +277,10 @@ impl Loop {
         for claim in caches.of::<ResourceClaim>().all() {
             scheduler.claim_changed(&Change::new(claim), now);
         }
+        let groups = configuration.pod_groups.then(|| caches.of::<PodGroup>().all());
+        for group in groups.into_iter().flatten() {
+            scheduler.group_changed(&Change::new(group));
+        }
         for pod in caches.of::<Pod>().all() {
             scheduler.pod_changed(&Change::new(pod));
         }
@@ -324,6 +337,7 @@ fn take_in(scheduler: &mut Scheduler, news: News, now: Instant) {
         News::Service(change) => scheduler.service_changed(&change),
         News::Slice(change) => scheduler.slice_changed(&change, now),
         News::Claim(change) => scheduler.claim_changed(&change, now),
+        News::Group(change) => scheduler.group_changed(&change),
         News::Helps(plugins, event) => scheduler.helps(plugins, &event, now),
         News::Question(pod, answer) => {
             // Whoever asked may have gone.
@@ -336,16 +350,16 @@ async fn carry_out(attempt: Attempt, context: &Context, figures: &Figures, clock
     let Attempt { decision, begun } = attempt;
     let tries = match &decision {
         Decision::Bind { tries, .. } => Some(*tries),
-        Decision::Wait { .. } => None,
+        Decision::Wait { .. } | Decision::Group { .. } => None,
     };
     let is_error = matches!(&decision, Decision::Wait { diagnosis, .. } if diagnosis.error.is_some());
     let outcome = actions::carry_out(decision, context, now).await;
     let ended = clock.monotonic();
-    let (Outcome::Bound(pod) | Outcome::NotBound(pod) | Outcome::Told(pod)) = &outcome;
+    let (Outcome::Bound(pod) | Outcome::NotBound(pod) | Outcome::Told(pod)) = &outcome else { return outcome };
     let ending = match &outcome {
         Outcome::Bound(_) => Ending::Scheduled,
         Outcome::Told(_) if !is_error => Ending::Unschedulable,
-        Outcome::Told(_) | Outcome::NotBound(_) => Ending::Error,
+        Outcome::Told(_) | Outcome::NotBound(_) | Outcome::ToldGroup => Ending::Error,
     };
     if let (Ending::Scheduled, Some(tries)) = (&ending, tries) {
         figures.placed(tries.count, ended.duration_since(tries.since));

@@ -4,8 +4,9 @@
 //! and [`actions`] carry its decisions out. What a pod asks for is read once ([`needs`]) and shared by all pods that ask the
 //! same; the nodes and their pods are kept change by change ([`cluster`]); for each shape of pods a [`ranking`] knows
 //! every node, by [`filters`] and [`scores`] that look at one node, and sums over [`relation`]s that look around. Pods
-//! that claim devices are given those of a node along with it ([`devices`]); and pods that fit nowhere wait in the [`queue`] for what may help them. How all this is done is up to [`profile`]s, which a file
-//! may say ([`config`]).
+//! that claim devices are given those of a node along with it ([`devices`]); those of a gang are placed together or not at
+//! all ([`groups`]); and pods that fit nowhere wait in the [`queue`] for what may help them. How all this is done is up to
+//! [`profile`]s, which a file may say ([`config`]).
 //!
 //! Left out on purpose: extenders, which would ask another program over HTTP about every pod.
 
@@ -17,6 +18,7 @@ mod driver;
 mod explanation;
 mod figures;
 mod filters;
+mod groups;
 mod needs;
 mod preemption;
 mod profile;
@@ -40,5 +42,5 @@ pub use explanation::Explanation;
 pub use preemption::Room;
 pub use profile::{DEFAULT, Profile, Weights};
 pub use scheduler::{Decision, Scheduler, Tries};
-pub use verdict::{Diagnosis, Plugin};
+pub use verdict::{Diagnosis, GroupVerdict, Plugin};
 pub use volumes::Preparation;

@@ -77,7 +77,7 @@ impl Room {
 }
 
 /// Whether pods have been asked to leave for this one, and are about to.
-fn waits_for_victims(ranking: &Ranking, cluster: &Cluster, pod: &Pod) -> bool {
+pub(crate) fn waits_for_victims(ranking: &Ranking, cluster: &Cluster, pod: &Pod) -> bool {
     let Some(slot) = cluster.slot(&pod.status.nominated_node_name) else { return false };
     let could = |refusal: Refusal| refusal.resolvable;
     let leaving = |resident: &Resident| {

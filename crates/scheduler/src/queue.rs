@@ -175,6 +175,12 @@ impl Queue {
         }
     }
 
+    pub(crate) fn withdraw(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.nominated = None;
+        }
+    }
+
     pub(crate) fn nomination(&self, key: &Key) -> Option<String> {
         self.entries.get(key)?.nominated.clone()
     }
@@ -238,9 +244,14 @@ impl Queue {
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Entry> {
         self.release(now);
         let key = self.active.first_key_value().map(|(_, key)| key).or_else(|| self.jumper())?.clone();
-        self.take_out(&key);
-        self.forget_refusal(&key);
-        let entry = self.entries.get_mut(&key)?;
+        self.take(&key, now)
+    }
+
+    /// A pod from wherever it waits, which is in hand from now on.
+    pub(crate) fn take(&mut self, key: &Key, now: Instant) -> Option<Entry> {
+        self.take_out(key);
+        self.forget_refusal(key);
+        let entry = self.entries.get_mut(key)?;
         entry.since.get_or_insert(now);
         Some(entry.clone())
     }
@@ -289,7 +300,9 @@ impl Queue {
         self.deadlines.insert((deadline, turn, key.clone()));
         let new = || Parked { shape: shape.clone(), plugins: plugins.to_vec(), pods: BTreeSet::new() };
         let parked = self.parked.entry(shape.number).or_insert_with(new);
-        parked.plugins = plugins.to_vec();
+        // Pods that ask the same are refused by the same, but for what they are in together with others.
+        let others = plugins.iter().filter(|plugin| !parked.plugins.contains(plugin)).copied().collect::<Vec<_>>();
+        parked.plugins.extend(others);
         parked.pods.insert(key.clone());
     }
 
@@ -318,6 +331,11 @@ impl Queue {
 }
 
 impl Entry {
+    /// Its place among pods of the same priority.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
     /// Counts a failure; returns until when it has to wait.
     fn fail(&mut self, now: Instant, waits: Backoff) -> Instant {
         let backoff = waits.after(self.failures);

@@ -3,23 +3,26 @@
 mod claims;
 mod devices;
 mod explain;
+mod gang;
+mod news;
 
-use crate::actions::Outcome;
 use crate::cluster::{Cluster, Slot, salt};
 use crate::config::Configuration;
 use crate::devices::Reservation;
 use crate::figures::{Figures, Pending};
+use crate::groups::Groups;
 use crate::needs::{Needs, Shape, Shapes};
 use crate::preemption::{self, Room};
 use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::{Claims, Ranking};
 use crate::siblings::{self, Services};
-use crate::verdict::{Diagnosis, Plugin};
+use crate::verdict::{Diagnosis, GroupVerdict, Plugin};
 use crate::volumes::Preparation;
-use kinds::{Key, Namespace, Node, Object, Pod, Service};
+use gang::Place;
+use kinds::{Key, Namespace, Node, Object, Pod, PodGroup, Service};
 use runtime::{Caches, Change};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -42,6 +45,10 @@ pub struct Scheduler {
     moved: Vec<Shape>,
     /// Pods that are not to be placed yet.
     gated: BTreeSet<Key>,
+    /// None where pods are not placed in groups.
+    groups: Option<Groups>,
+    /// What was decided together and has not been given out yet.
+    decided: VecDeque<Decision>,
     figures: Figures,
 }
 
@@ -59,6 +66,8 @@ pub enum Decision {
     Bind { pod: Arc<Object<Pod>>, node: String, volumes: Preparation, devices: Reservation, tries: Tries },
     /// No node does; others may have to go so that one does.
     Wait { pod: Arc<Object<Pod>>, diagnosis: Diagnosis, room: Option<Room> },
+    /// What became of a group as a whole is to be told.
+    Group { group: Arc<Object<PodGroup>>, verdict: GroupVerdict },
 }
 
 impl Scheduler {
@@ -80,6 +89,8 @@ impl Scheduler {
             freed: Vec::new(),
             moved: Vec::new(),
             gated: BTreeSet::new(),
+            groups: configuration.pod_groups.then(Groups::default),
+            decided: VecDeque::new(),
             figures,
         }
     }
@@ -116,6 +127,9 @@ impl Scheduler {
     fn place(&mut self, pod: &Arc<Object<Pod>>, old: Option<&Object<Pod>>) {
         let key = pod.key();
         self.unqueue(&key);
+        if let Some(group) = self.group_of(pod) {
+            self.joins(&group, |groups| groups.places(&group, pod.key()));
+        }
         let is_news = !(self.assumed.remove(&key) || old.is_some_and(|old| is_alike(old, pod)));
         if !is_news && self.cluster.confirm(pod) {
             return;
@@ -139,11 +153,15 @@ impl Scheduler {
         if self.assumed.contains(&key) {
             return;
         }
-        let is_ours = pod.is_active() && self.profile(pod).is_some();
-        let is_gated = is_ours && (!pod.spec.scheduling_gates.is_empty() || self.lacks_claims(pod).is_some());
-        if !is_ours || is_gated {
-            self.forget(&key);
-            if is_gated && self.gated.insert(key) {
+        if !(pod.is_active() && self.profile(pod).is_some()) {
+            return self.forget(&key);
+        }
+        if let Some(group) = self.group_of(pod) {
+            self.joins(&group, |groups| groups.awaits(&group, pod));
+        }
+        if !pod.spec.scheduling_gates.is_empty() || self.lacks(pod).is_some() {
+            self.dismiss(&key);
+            if self.gated.insert(key) {
                 self.figures.entered("gated", "UnscheduledPodAdd");
             }
             return;
@@ -163,8 +181,21 @@ impl Scheduler {
         }
     }
 
+    /// What a pod waits for before it is worth a try.
+    pub(crate) fn lacks(&self, pod: &Pod) -> Option<String> {
+        self.lacks_claims(pod).or_else(|| self.lacks_group(pod))
+    }
+
     /// A pod that needs no node any more.
     fn forget(&mut self, key: &Key) {
+        if let Some(groups) = &mut self.groups {
+            groups.leaves(key);
+        }
+        self.dismiss(key);
+    }
+
+    /// A pod that is not to be placed, or not yet.
+    fn dismiss(&mut self, key: &Key) {
         self.assumed.remove(key);
         self.gated.remove(key);
         self.unqueue(key);
@@ -214,76 +245,70 @@ impl Scheduler {
         }
     }
 
-    /// Something that pods refused by these points of view may have waited for.
-    pub(crate) fn helps(&mut self, plugins: &[Plugin], event: &str, now: Instant) {
-        let stuck = self.queue.stuck().filter(|stuck| stuck.plugins.iter().any(|plugin| plugins.contains(plugin)));
-        let helped: Vec<u32> = stuck.map(|stuck| stuck.shape.number).collect();
-        helped.into_iter().for_each(|shape| self.queue.wake(shape, event, now));
-    }
-
-    /// Wakes those pods that may fit now.
-    fn wake(&mut self, now: Instant) {
-        let (freed, moved) = (std::mem::take(&mut self.freed), std::mem::take(&mut self.moved));
-        if freed.is_empty() && moved.is_empty() {
-            return;
-        }
-        let freed: BTreeMap<Slot, &str> = freed.into_iter().filter(|(slot, _)| *slot < self.cluster.slots()).collect();
-        const NEIGHBOURS: &str = "AssignedPodAdd";
-        let mut helped = Vec::new();
-        for stuck in self.queue.stuck() {
-            let around = [Plugin::PodTopologySpread, Plugin::InterPodAffinity];
-            let looked_around = stuck.plugins.iter().any(|plugin| around.contains(plugin));
-            let helps = match self.rankings.get_mut(&stuck.shape.number) {
-                // No pod that leaves or comes gives devices to others: their claims do.
-                None if stuck.plugins == [Plugin::DynamicResources] => {
-                    freed.values().find(|event| event.starts_with("Node")).copied()
-                }
-                None => Some(*freed.values().next().unwrap_or(&NEIGHBOURS)),
-                Some(ranking) => {
-                    let opened = freed.iter().find(|(slot, _)| ranking.would_open(&self.cluster, **slot));
-                    let mut cares = moved.iter().filter(|_| looked_around);
-                    let moved = || cares.any(|shape| ranking.cares_about(&self.cluster, shape)).then_some(NEIGHBOURS);
-                    opened.map(|(_, event)| *event).or_else(moved)
-                }
-            };
-            helped.extend(helps.map(|event| (stuck.shape.number, event)));
-        }
-        helped.into_iter().for_each(|(shape, event)| self.queue.wake(shape, event, now));
-    }
-
     /// Decides about the next pod; none if none is to be placed now.
     pub fn next(&mut self, now: Instant) -> Option<Decision> {
-        self.wake(now);
-        let Entry { pod, shape, nominated, failures, since, .. } = self.queue.pop(now)?;
-        let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
-        let nominated = nominated.unwrap_or_default();
-        self.cluster.withdraw(&pod.key(), &nominated);
-        let claims = match self.claims(&pod, &shape) {
-            Ok(claims) => claims,
-            Err((plugin, general)) => return Some(self.wait_for_claims(pod, plugin, general, now)),
-        };
-        let mut ranking = self.ranking(&shape, claims);
-        let decision = match self.choose(&mut ranking, &pod, &nominated) {
-            Some(slot) => self.bind(&ranking, pod, slot, tries),
-            None => self.wait(&mut ranking, pod, now),
-        };
-        self.keep(ranking);
-        Some(decision)
+        loop {
+            if let Some(decision) = self.decided.pop_front() {
+                return Some(decision);
+            }
+            self.wake(now);
+            let entry = self.queue.pop(now)?;
+            match self.gang_of(&entry.pod) {
+                Some(gang) => self.decide_gang(&gang, entry, now),
+                None => {
+                    let group = self.group_of(&entry.pod);
+                    let decision = self.decide(entry, now);
+                    group.iter().for_each(|group| self.tell_alone(group, &decision));
+                    return Some(decision);
+                }
+            }
+        }
     }
 
-    fn bind(&mut self, ranking: &Ranking, pod: Arc<Object<Pod>>, slot: Slot, tries: Tries) -> Decision {
-        let key = pod.key();
+    /// Decides about one pod.
+    fn decide(&mut self, entry: Entry, now: Instant) -> Decision {
+        let nominated = entry.nominated.as_deref().unwrap_or_default();
+        self.cluster.withdraw(&entry.pod.key(), nominated);
+        let claims = match self.claims(&entry.pod, &entry.shape) {
+            Ok(claims) => claims,
+            Err((plugin, general)) => return self.wait_for_claims(entry.pod, plugin, general, now),
+        };
+        let mut ranking = self.ranking(&entry.shape, claims);
+        let decision = match self.choose(&mut ranking, &entry.pod, nominated) {
+            Some(slot) => {
+                let place = self.assume(&ranking, &entry.pod, slot);
+                self.send(entry, place, now)
+            }
+            None => self.wait(&mut ranking, entry.pod, now),
+        };
+        self.keep(ranking);
+        decision
+    }
+
+    /// Puts a pod in its place, with what it needs there set aside for it.
+    fn assume(&mut self, ranking: &Ranking, pod: &Arc<Object<Pod>>, slot: Slot) -> Place {
         let spot = self.cluster.spot(slot);
         let node = spot.name.clone();
         let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
         let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
         let devices = ranking.devices.reserve(&mut self.cluster, &node, ranking.profile.binding_timeout);
-        self.queue.remove(&key);
-        self.assumed.insert(key);
+        self.assumed.insert(pod.key());
         self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
+        Place { node, volumes, devices }
+    }
+
+    /// A pod is on its way to its place.
+    fn send(&mut self, entry: Entry, place: Place, now: Instant) -> Decision {
+        let Entry { pod, shape, failures, since, .. } = entry;
+        let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
+        self.queue.remove(&pod.key());
+        if let Some(group) = self.group_of(&pod) {
+            self.joins(&group, |groups| groups.places(&group, pod.key()));
+        }
         // Others may have waited for such a pod to be somewhere.
-        self.moved.push(ranking.shape.clone());
+        self.moved.push(shape);
+        let Place { node, volumes, devices } = place;
         Decision::Bind { pod, node, volumes, devices, tries }
     }
 
@@ -352,24 +377,6 @@ impl Scheduler {
             self.rankings.pop_first();
         }
         self.rankings.insert(ranking.shape.number, ranking);
-    }
-
-    /// What became of a decision.
-    pub fn carried_out(&mut self, outcome: &Outcome, now: Instant) {
-        let (Outcome::Bound(pod) | Outcome::NotBound(pod)) = outcome else { return };
-        self.cluster.taken_volumes.retain(|_, claim| !is_claim_of(claim, pod));
-        self.settle(pod, now);
-        let key = pod.key();
-        if matches!(outcome, Outcome::Bound(_)) || !self.assumed.remove(&key) {
-            return;
-        }
-        // It did not get to its node after all.
-        self.freed.extend(self.cluster.remove_pod(&key).map(|slot| (slot, "AssignedPodDelete")));
-        let pod = self.cluster.caches.of::<Pod>().get(&key);
-        if let Some(pod) = pod.filter(|pod| pod.spec.node_name.is_empty()) {
-            self.await_node(&pod);
-            self.queue.retry(&key, now);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a node does not do for a pod, and how that is told.
 
 use crate::devices::Release;
+use kinds::PodGroup;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -27,6 +28,7 @@ pub enum Plugin {
     DefaultBinder,
     PrioritySort,
     SchedulingGates,
+    GangScheduling,
 }
 
 impl Plugin {
@@ -96,6 +98,8 @@ pub struct Diagnosis {
     pub(crate) release: Option<Release>,
     /// What came of the attempts to do something about it.
     pub(crate) afterwards: Vec<String>,
+    /// What is said instead of all this, where it is not the pod itself that could not be placed.
+    pub(crate) instead: Option<String>,
     /// From which points of view nodes were refused.
     pub(crate) plugins: Vec<Plugin>,
 }
@@ -120,8 +124,16 @@ impl Diagnosis {
         }
     }
 
+    /// Of a pod that could be placed, if it were not for others of its group.
+    pub(crate) fn of_group(verdict: &GroupVerdict) -> Self {
+        Diagnosis { instead: Some(verdict.message()), plugins: vec![Plugin::GangScheduling], ..Diagnosis::default() }
+    }
+
     /// One line, as `kubectl describe pod` shows it.
     pub fn message(&self) -> String {
+        if let Some(instead) = &self.instead {
+            return instead.clone();
+        }
         if self.nodes == 0 {
             return "no nodes available to schedule pods".to_owned();
         }
@@ -133,6 +145,51 @@ impl Diagnosis {
             message = format!("{message} {}", self.afterwards.join(", "));
         }
         message
+    }
+}
+
+/// What became of a group of pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupVerdict {
+    Scheduled,
+    /// With what it waits for, if that is known.
+    Unschedulable(&'static str),
+    Error(String),
+}
+
+impl GroupVerdict {
+    /// The condition of a group that tells it.
+    pub(crate) const CONDITION: &str = "PodGroupScheduled";
+
+    pub(crate) fn status(&self) -> &'static str {
+        if *self == GroupVerdict::Scheduled { "True" } else { "False" }
+    }
+
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            GroupVerdict::Scheduled => "Scheduled",
+            GroupVerdict::Unschedulable(_) => "Unschedulable",
+            GroupVerdict::Error(_) => "SchedulerError",
+        }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        match self {
+            GroupVerdict::Scheduled => String::new(),
+            GroupVerdict::Unschedulable("") => "pod group is unschedulable".to_owned(),
+            GroupVerdict::Unschedulable(why) => format!("pod group is unschedulable, {why}"),
+            GroupVerdict::Error(error) => error.clone(),
+        }
+    }
+
+    /// Whether a group does not say so yet. One that was placed once stays so, whatever becomes of pods that come later.
+    pub(crate) fn is_news(&self, group: &PodGroup) -> bool {
+        group.condition(GroupVerdict::CONDITION).is_none_or(|known| {
+            let is_same =
+                known.status == self.status() && known.reason == self.reason() && known.message == self.message();
+            let is_settled = known.status == "True" && self.status() != "True";
+            !is_same && !is_settled
+        })
     }
 }
 

@@ -51,6 +51,7 @@ const TABLES: &[(&str, &str)] = tables!(
     "resource.v1beta1",
     "resource.v1beta2",
     "scheduling.v1",
+    "scheduling.v1alpha2",
     "storage.v1",
     "storage.v1beta1",
     "storagemigration.v1beta1",

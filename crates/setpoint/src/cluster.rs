@@ -12,7 +12,7 @@ use apiserver::{Api, Audit, AuditPolicy, Authentication, Authorization, Sealing,
 use bytes::Bytes;
 use controllers::{Cidr, Settings};
 use node::simulated::{Fleet, Logs};
-use registry::Registry;
+use registry::{Registry, Served};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Options {
     pub scheduler: scheduler::Configuration,
     /// From how many nodes a second that are lost pods are driven off, in each zone.
     pub node_eviction_rate: f64,
+    /// Which versions of the API are served.
+    pub served: Served,
     /// Where the loops run; without, where requests are answered too.
     pub loops: Option<Handle>,
 }
@@ -65,6 +67,7 @@ impl Options {
             audit_policy: None,
             scheduler: scheduler::Configuration::default(),
             node_eviction_rate: Settings::NODE_EVICTION_RATE,
+            served: Served::default(),
             loops: None,
         }
     }
@@ -106,7 +109,8 @@ impl Cluster {
         let store = open_store(options, &store_ambient).await?;
         let seal =
             Arc::new(Sealing::open(&pki.join("encryption.key")).context("the key that secrets are encrypted with")?);
-        let registry = Registry::start(store.clone(), seal, &ambient).await.context("reading the store")?;
+        let registry = Registry::start(store.clone(), seal, &ambient).await.map(|all| all.serving(&options.served));
+        let registry = registry.context("reading the store")?;
         let objects: usize = registry.cache.counts().iter().map(|(_, count)| count).sum();
         progress(&format!("{objects} objects at revision {}", registry.cache.revision()));
 
@@ -116,8 +120,7 @@ impl Cluster {
         let address = listener.local_addr().context("the address that is listened on")?;
         let advertised = advertised(address);
         let serving = authority.serving(&names(), &addresses(advertised), now)?;
-        let tls = Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?;
-        let tls = Arc::new(tls);
+        let tls = Arc::new(Tls::new(serving, authority.roots()?).map_err(anyhow::Error::msg)?);
         let tokens = options.token_file.as_deref().map(StaticTokens::read).transpose().map_err(anyhow::Error::msg)?;
         let key = SigningKey::open(&pki.join("sa.key")).context("the key that signs the tokens of service accounts")?;
         let authentication = Authentication::new(key, tokens.unwrap_or_default());
@@ -147,6 +150,7 @@ impl Cluster {
             cluster_cidr: if nodes.len() < MANY_NODES { Cidr::PODS } else { Cidr::PODS_OF_MANY_NODES },
             signer: Some(Arc::new(Certifier(authority.clone()))),
             node_eviction_rate: options.node_eviction_rate,
+            previews: options.served.all_previews().clone(),
         };
         let loops = Loops { settings, scheduler: options.scheduler.clone(), fleet: nodes.clone() };
         let tasks = options.loops.as_ref().map_or(ambient.tasks.clone(), |runtime| ambient.tasks.on(runtime));

@@ -4,7 +4,7 @@ use crate::explain::SchedulingDesk;
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use controllers::Settings;
-use kinds::Key;
+use kinds::{Key, Kind, PodGroup};
 use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
@@ -46,7 +46,9 @@ impl ControlPlane {
         let Loops { settings, scheduler, fleet } = wanted;
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
-        let (scheduler, desk) = scheduler::controller(scheduler.clone(), registry);
+        let mut scheduler = scheduler.clone();
+        scheduler.pod_groups = settings.previews.contains(&*PodGroup::ID.api_version);
+        let (scheduler, desk) = scheduler::controller(scheduler, registry);
         loops.push(scheduler);
         if !fleet.is_empty() {
             let clients = clients.clone();

@@ -15,5 +15,6 @@ pub use controllers::Settings;
 pub use explain::SchedulingDesk;
 pub use logs::SimulatedLogs;
 pub use node::simulated::{Fleet, Group};
+pub use registry::Served;
 pub use scheduler::Configuration;
 pub use usage::SimulatedUsage;

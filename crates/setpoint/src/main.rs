@@ -3,7 +3,7 @@
 use ambient::Ambient;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use setpoint::{Cluster, Configuration, Fleet, Group, Options, Settings, StoreChoice};
+use setpoint::{Cluster, Configuration, Fleet, Group, Options, Served, Settings, StoreChoice};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,6 +68,10 @@ struct Serve {
     /// From how many nodes a second pods are driven off when nodes are lost, in each zone.
     #[arg(long, value_name = "RATE", default_value_t = Settings::NODE_EVICTION_RATE, value_parser = parse_rate)]
     node_eviction_rate: f64,
+    /// Which versions of the API are served besides those that always are, as in scheduling.k8s.io/v1alpha2=true, or
+    /// api/alpha=true for all that are still being tried out.
+    #[arg(long, value_name = "VERSIONS", default_value = "")]
+    runtime_config: Served,
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
@@ -164,6 +168,7 @@ async fn run(serve: Serve, nodes: Vec<Group>, loops: Handle) -> anyhow::Result<(
         audit_policy: serve.audit_policy,
         scheduler: serve.scheduler_config.as_deref().map(read_scheduler).transpose()?.unwrap_or_default(),
         node_eviction_rate: serve.node_eviction_rate,
+        served: serve.runtime_config,
         loops: Some(loops),
     };
     let cluster = Cluster::start(&options, ambient, |what| eprintln!("setpoint: {what}")).await?;

@@ -104,8 +104,38 @@ async fn what_is_served_is_what_kubernetes_serves() {
 }
 
 #[tokio::test]
+async fn what_is_still_tried_out_is_served_only_where_it_is_asked_for() {
+    const GROUPS: &str = "scheduling.k8s.io/v1alpha2";
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    for (asked, is_there) in [("", false), (GROUPS, true), ("api/alpha=true", true)] {
+        let cluster = Cluster::serving(asked).await;
+        let client = cluster.client();
+        assert_eq!(versions(&client).await.iter().any(|version| version == GROUPS), is_there, "{asked}");
+        let documents = fetch(&client, "/openapi/v3").await;
+        assert_eq!(documents["paths"].get(format!("apis/{GROUPS}").as_str()).is_some(), is_there, "{asked}");
+        let status = client.get(&format!("/apis/{GROUPS}/podgroups")).await.status;
+        assert_eq!(status, if is_there { 200 } else { 404 }, "{asked}");
+        let roles = fetch(&client, "/apis/rbac.authorization.k8s.io/v1/clusterroles").await.to_string();
+        assert_eq!(roles.contains("podgroups"), is_there, "{asked}");
+        // Of pods, what they say of groups is kept.
+        let mut pod = examples::example("v1", "Pod");
+        pod["spec"]["schedulingGroup"] = json!({ "podGroupName": "g" });
+        let made = client.send(with_body(http::Method::POST, PODS, JSON, pod.to_string().into_bytes())).await;
+        assert_eq!(made.json()["spec"].get("schedulingGroup").is_some(), is_there, "{asked}: {made:?}");
+    }
+    let cluster = Cluster::serving(GROUPS).await;
+    let lines = described(GROUPS, &resources(&cluster.client(), GROUPS).await);
+    let expected = [
+        format!("{GROUPS} podgroups PodGroup podgroup namespaced all"),
+        format!("  status {GROUPS}/PodGroup get,patch,update"),
+        format!("{GROUPS} workloads Workload workload namespaced all"),
+    ];
+    assert_eq!(lines.into_values().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn discovery_in_one_document_says_the_same_as_in_many() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::serving("api/all=true").await;
     let client = cluster.client();
     let mut aggregated = BTreeMap::new();
     for path in ["/api", "/apis"] {
@@ -159,7 +189,7 @@ async fn exchange(
 
 #[tokio::test]
 async fn an_object_of_every_kind_is_the_same_in_every_format() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::serving("api/all=true").await;
     let client = cluster.client();
     examples::prepare(&client).await;
     let mut wrong = Vec::new();

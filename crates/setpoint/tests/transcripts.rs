@@ -7,21 +7,22 @@
 use std::path::{Path, PathBuf};
 use testkit::server::Server;
 
-/// A test for each file of a directory, with so many simulated nodes.
+/// A test for each file of a directory, with so many simulated nodes, and with arguments behind the name where a server
+/// is told more than others.
 macro_rules! transcripts {
-    ($directory:literal, $nodes:literal: $($name:ident)*) => {
+    ($directory:literal, $nodes:literal: $($name:ident $(($($argument:literal),+))?)*) => {
         fn directory() -> PathBuf {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join($directory)
         }
 
-        async fn play(name: &str) {
-            let server = Server::with_nodes(env!("CARGO_BIN_EXE_setpoint"), $nodes).await;
+        async fn play(name: &str, arguments: &[&str]) {
+            let server = Server::with_nodes(env!("CARGO_BIN_EXE_setpoint"), $nodes, arguments).await;
             testkit::transcript::play(&server, &directory().join(name).with_extension("txt"));
         }
 
         $(#[tokio::test]
         async fn $name() {
-            play(stringify!($name)).await;
+            play(stringify!($name), &[$($($argument),+)?]).await;
         })*
 
         #[test]
@@ -46,7 +47,9 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        access autoscaling cron_job daemon_set deployment devices disruption garbage job leader logs maintenance quota rehearsal replica_set
+        access autoscaling cron_job daemon_set deployment devices disruption
+        gang("--runtime-config", "scheduling.k8s.io/v1alpha2=true")
+        garbage job leader logs maintenance quota rehearsal replica_set
         scheduling services stateful_set unschedulable volumes workloads
     }
 }

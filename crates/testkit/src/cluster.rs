@@ -16,8 +16,14 @@ pub struct Cluster {
 
 impl Cluster {
     pub async fn start() -> Self {
+        Cluster::serving("").await
+    }
+
+    /// Serves versions of the API besides those that always are, as `--runtime-config` wants them.
+    pub async fn serving(versions: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("cluster-").tempdir().expect("a temporary directory can be made");
-        let options = Options::new(dir.path().to_owned(), StoreChoice::Memory);
+        let served = versions.parse().expect("the versions are known");
+        let options = Options { served, ..Options::new(dir.path().to_owned(), StoreChoice::Memory) };
         let ambient = Ambient::real();
         let running = setpoint::Cluster::start(&options, ambient.clone(), |_| {}).await.expect("the cluster starts");
         Cluster { running, ambient, dir }

@@ -34,9 +34,9 @@ impl Server {
         Self::start_with(program, arguments, "none".to_owned()).await
     }
 
-    /// With its data in memory, and so many nodes that run nothing.
-    pub async fn with_nodes(program: &str, count: usize) -> Self {
-        Self::start_with(program, &IN_MEMORY, nodes(count)).await
+    /// With its data in memory, so many nodes that run nothing, and whatever else it is told.
+    pub async fn with_nodes(program: &str, count: usize, arguments: &[&str]) -> Self {
+        Self::start_with(program, &[&IN_MEMORY, arguments].concat(), nodes(count)).await
     }
 
     /// With its data on disk, and so many nodes that run nothing.

@@ -12,6 +12,7 @@ mod limit_ranger;
 mod mirror_pod;
 mod namespace_lifecycle;
 mod node_restriction;
+mod pod_group_workload_exists;
 mod pod_resize_validator;
 mod pod_security;
 mod pod_topology_labels;
@@ -140,7 +141,7 @@ pub(crate) struct Plugin {
 }
 
 /// All plugins, in upstream's order: those that are on by default, and NodeRestriction, which every cluster turns on.
-/// Plugins for resources that are not served (trust bundles, pod groups) are left out.
+/// Plugins for resources that are not served (trust bundles) are left out.
 const ALL: &[Plugin] = &[
     mutating("NamespaceLifecycle", namespace_lifecycle::admit),
     both("LimitRanger", limit_ranger::mutate, limit_ranger::validate),
@@ -160,6 +161,7 @@ const ALL: &[Plugin] = &[
     Plugin { name: "CertificateRequestor", allocate: Some(certificates::identify), ..NONE },
     mutating("DefaultIngressClass", default_ingress_class::mutate),
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
+    validating("PodGroupWorkloadExists", pod_group_workload_exists::validate),
     validating("PodResizeValidator", pod_resize_validator::validate),
     escalation::PLUGIN,
     service_addresses::PLUGIN,

@@ -1,13 +1,14 @@
-//! StorageObjectInUseProtection: volumes, claims and attribute classes carry a finalizer, so that they do not go while
-//! something uses them.
+//! StorageObjectInUseProtection and PodGroupProtection: volumes, claims, attribute classes and groups of pods carry a
+//! finalizer, so that they do not go while something uses them.
 
 use super::{Operation, Review};
 use object::{ApiError, Edit, View, json};
 
-const FINALIZERS: [(&str, &str); 3] = [
+const FINALIZERS: [(&str, &str); 4] = [
     ("persistentvolumes", "kubernetes.io/pv-protection"),
     ("persistentvolumeclaims", "kubernetes.io/pvc-protection"),
     ("volumeattributesclasses.storage.k8s.io", "kubernetes.io/vac-protection"),
+    ("podgroups.scheduling.k8s.io", "scheduling.k8s.io/podgroup-protection"),
 ];
 
 pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {

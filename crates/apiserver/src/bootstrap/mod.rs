@@ -55,7 +55,7 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     let now = i64::try_from(api.ambient.clock.wall().0 / 1000).unwrap_or(i64::MAX);
     mark_range_ready(&client, &object::time::format(now).unwrap_or_default()).await?;
     endpoints::publish(&client, &api.address).await?;
-    ensure_policy(&client).await
+    ensure_policy(api, &client).await
 }
 
 /// A class for claims that name none, in a cluster that has no classes at all: directories of the node that a pod runs
@@ -137,8 +137,11 @@ async fn ensure_api_service(api: &Api, client: &Local) -> Result<(), ApiError> {
 }
 
 /// The default roles and bindings.
-async fn ensure_policy(client: &Local) -> Result<(), ApiError> {
-    let mut defaults = authz::default_objects();
+async fn ensure_policy(api: &Api, client: &Local) -> Result<(), ApiError> {
+    let served = api.registry.resources();
+    let is_served =
+        |version: &str| version.split_once('/').is_some_and(|(group, name)| served.has_version(group, name));
+    let mut defaults = authz::default_objects(&is_served);
     aggregate(&mut defaults)?;
     let reconciled = defaults.iter().map(|default| reconcile(client, default));
     futures::future::join_all(reconciled).await.into_iter().collect()

@@ -19,6 +19,7 @@ async fn api() -> Api {
     let ambient = Ambient::seeded(1);
     let store = Arc::new(store::Memory::new(&ambient, store::Retention::default()));
     let registry = Registry::start(store, Arc::new(Plain), &ambient).await.unwrap();
+    let registry = registry.serving(&"api/all=true".parse().unwrap());
     let authentication = Authentication::new(SigningKey::ephemeral(), StaticTokens::default());
     Api::new(registry, ambient, authentication, Authorization::default(), None, "127.0.0.1:6443".to_owned())
 }

@@ -8,6 +8,7 @@ mod cluster;
 mod devices;
 mod network;
 mod pod;
+mod pod_group;
 mod policy;
 mod scaling;
 mod storage;
@@ -24,6 +25,7 @@ pub use network::{
     ENDPOINT_SLICE, ENDPOINTS, INGRESS, INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY, SERVICE, SERVICE_CIDR,
 };
 pub use pod::POD;
+pub use pod_group::{POD_GROUP, WORKLOAD};
 pub use policy::{
     ADMISSION_POLICY_BINDING, FLOW_SCHEMA, MUTATING_ADMISSION_POLICY, POD_DISRUPTION_BUDGET, PRIORITY_LEVEL,
     RESOURCE_QUOTA, VALIDATING_ADMISSION_POLICY, WEBHOOK_CONFIGURATION,

@@ -8,7 +8,7 @@ use object::{Edit, Value, View, time};
 
 pub const STRATEGY: Strategy = Strategy {
     default: Some(default),
-    prepare: Some(|new, old| workload::drop_disabled(new, old, &["spec", "jobTemplate", "spec", "template"])),
+    prepare: Some(|new, _| workload::drop_disabled(new, &["spec", "jobTemplate", "spec", "template"])),
     validate: Some(validate),
     warn: Some(warn),
     generation: true,

@@ -13,6 +13,7 @@ pub mod binding;
 pub mod certificate;
 #[cfg(test)]
 mod check;
+pub mod condition;
 pub mod config_map;
 pub mod cron_job;
 pub mod custom_resource;
@@ -37,6 +38,7 @@ pub mod node;
 pub mod node_selector;
 pub mod place;
 pub mod pod;
+pub mod pod_group;
 pub mod pod_template;
 pub mod priority_class;
 pub mod rbac;

@@ -102,7 +102,7 @@ pub fn prepare_ephemeral_containers(new: &mut Value, old: &Value) {
         Value::Null => drop(spec.remove("ephemeralContainers")),
         containers => spec.set("ephemeralContainers", containers),
     }
-    prepare::drop_disabled(&mut spec, Some(old.at("spec")));
+    prepare::drop_disabled(&mut spec);
     new.set("spec", spec);
     update::restore(new, old, "status");
 }

@@ -7,7 +7,7 @@ use object::{Edit, Value, View};
 
 pub const STRATEGY: Strategy = Strategy {
     default: Some(default),
-    prepare: Some(|new, old| workload::drop_disabled(new, old, &["template"])),
+    prepare: Some(|new, _| workload::drop_disabled(new, &["template"])),
     validate: Some(validate),
     warn: Some(warn),
     generation: true,

@@ -129,19 +129,19 @@ pub(super) fn validate_collisions(new: &Value, old: &Value, errors: &mut Errors)
 }
 
 /// Fields of features that are off stay out of the template at this path.
-pub(super) fn drop_disabled(new: &mut Value, old: Option<&Value>, path: &[&str]) {
+pub(super) fn drop_disabled(new: &mut Value, path: &[&str]) {
     let Some((last, parents)) = path.split_last() else { return };
     let mut template = Some(new);
     for field in parents.iter().chain([last]) {
         template = template.and_then(|value| value.object(field));
     }
     if let Some(spec) = template.and_then(|template| template.object("spec")) {
-        pod::drop_disabled(spec, old.map(|old| old.path(path).at("spec")));
+        pod::drop_disabled(spec);
     }
 }
 
-pub(super) fn prepare_template(new: &mut Value, old: Option<&Value>) {
-    drop_disabled(new, old, &["spec", "template"]);
+pub(super) fn prepare_template(new: &mut Value, _old: Option<&Value>) {
+    drop_disabled(new, &["spec", "template"]);
 }
 
 /// The warnings of a template at `spec.template`; on update only if something has changed.

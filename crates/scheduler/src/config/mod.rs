@@ -26,11 +26,13 @@ const KIND: &str = "KubeSchedulerConfiguration";
 pub struct Configuration {
     pub profiles: Vec<Profile>,
     pub(crate) backoff: Backoff,
+    /// Whether pods are placed in groups; that is up to what is served, and not to a file.
+    pub pod_groups: bool,
 }
 
 impl Default for Configuration {
     fn default() -> Self {
-        Configuration { profiles: vec![Profile::new(DEFAULT)], backoff: Backoff::default() }
+        Configuration { profiles: vec![Profile::new(DEFAULT)], backoff: Backoff::default(), pod_groups: false }
     }
 }
 
@@ -82,7 +84,7 @@ fn read(root: &Part<'_>) -> Configuration {
         }
     }
     looks_at_all(root);
-    Configuration { profiles: profiles(&root.field("profiles")), backoff: backoff(root) }
+    Configuration { profiles: profiles(&root.field("profiles")), backoff: backoff(root), pod_groups: false }
 }
 
 /// Every node is looked at: nothing else can be asked for.

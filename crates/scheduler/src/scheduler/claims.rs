@@ -36,19 +36,24 @@ impl Scheduler {
         general: String,
         now: Instant,
     ) -> Decision {
+        let diagnosis = self.without_claims(&pod, plugin, general);
+        self.queue.park(&pod.key(), &diagnosis.plugins, now);
+        Decision::Wait { pod, diagnosis, room: None }
+    }
+
+    /// Why a pod can be nowhere that does not get what it claims.
+    pub(super) fn without_claims(&self, pod: &Pod, plugin: Plugin, general: String) -> Diagnosis {
         let nodes = self.cluster.len();
-        let preempts = self.profile(&pod).is_some_and(|profile| profile.preemption.is_some());
+        let preempts = self.profile(pod).is_some_and(|profile| profile.preemption.is_some());
         let helpless = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
         let claims = (plugin == Plugin::DynamicResources).then(|| "no new claims to deallocate".to_owned());
         let preemption = preempts.then(|| format!("preemption: {}", summary(nodes, None, &helpless)));
-        let diagnosis = Diagnosis {
+        Diagnosis {
             nodes,
             general: Some(general),
             afterwards: claims.into_iter().chain(preemption).collect(),
             plugins: vec![plugin],
             ..Diagnosis::default()
-        };
-        self.queue.park(&pod.key(), &diagnosis.plugins, now);
-        Decision::Wait { pod, diagnosis, room: None }
+        }
     }
 }

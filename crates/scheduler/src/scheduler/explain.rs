@@ -10,7 +10,7 @@ impl Scheduler {
         let nodes = self.cluster.len();
         if self.gated.contains(key) {
             let pod = self.cluster.caches.of::<Pod>().get(key);
-            let general = pod.and_then(|pod| self.lacks_claims(&pod));
+            let general = pod.and_then(|pod| self.lacks(&pod));
             return Some(Explanation { queue: "gated", nodes, general, ..Explanation::default() });
         }
         let (entry, queue) = self.queue.get(key).map(|(entry, queue)| (entry.clone(), queue))?;

@@ -4,6 +4,8 @@ mod devices;
 mod devices_properties;
 mod explanations;
 mod figures;
+mod gang;
+mod gang_properties;
 mod neighbours;
 mod nodes;
 mod preemption;
@@ -137,6 +139,7 @@ pub(crate) fn told(decision: &Decision) -> String {
             let victims: Vec<&str> = room.victims.iter().map(|pod| pod.metadata.name.as_str()).collect();
             format!("{} wants {} of {}", pod.metadata.name, room.node, victims.join(" "))
         }
+        Decision::Group { group, verdict } => format!("{}: {}", group.metadata.name, verdict.reason()),
     }
 }
 

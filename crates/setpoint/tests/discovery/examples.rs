@@ -193,6 +193,12 @@ fn storage_and_devices(kind: &str) -> Value {
         "VolumeAttributesClass" => json!({ "driverName": "example.com", "parameters": { "a": "b" } }),
         "ResourceClaim" => json!({ "spec": claim() }),
         "ResourceClaimTemplate" => json!({ "spec": { "spec": claim() } }),
+        "PodGroup" => json!({ "spec": { "schedulingPolicy": { "gang": { "minCount": 2 } } } }),
+        "Workload" => {
+            let templates = json!([{ "name": "workers", "schedulingPolicy": { "gang": { "minCount": 2 } } }]);
+            let controller = json!({ "apiGroup": "batch", "kind": "Job", "name": "training" });
+            json!({ "spec": { "controllerRef": controller, "podGroupTemplates": templates } })
+        }
         "DeviceClass" => json!({ "spec": { "selectors": [{ "cel": { "expression": "true" } }] } }),
         "ResourceSlice" => json!({
             "spec": {

@@ -9,7 +9,7 @@ const AFFINITIES: [&str; 2] = ["podAffinity", "podAntiAffinity"];
 
 pub(super) fn prepare(new: &mut Value, old: Option<&Value>) {
     if let Some(spec) = new.object("spec") {
-        drop_disabled(spec, old.map(|old| old.at("spec")));
+        drop_disabled(spec);
     }
     if old.is_none() {
         let mut status = json!({ "phase": "Pending", "qosClass": qos_class(new) });
@@ -31,11 +31,8 @@ fn gated() -> Value {
     })
 }
 
-/// Fields of features that are not ready for use stay out, unless the object has them from before.
-pub(in crate::strategy) fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
-    if !old.is_some_and(|old| old.has("schedulingGroup")) {
-        spec.remove("schedulingGroup");
-    }
+/// Fields of features that are not ready for use stay out.
+pub(in crate::strategy) fn drop_disabled(spec: &mut Value) {
     for list in CONTAINER_LISTS {
         for container in spec.each(list) {
             if let Some(lifecycle) = container.object("lifecycle") {

@@ -54,6 +54,7 @@ pub(super) fn validate(spec: &Place, owner: Owner, errors: &mut Errors) {
     requirements::validate_overhead(&spec.field("overhead"), errors);
     windows::validate_system(spec, errors);
     file_volumes(spec, errors);
+    group(&spec.field("schedulingGroup"), errors);
 }
 
 /// A template: its labels, its annotations, its spec. The paths of mistakes in labels and annotations leave out
@@ -110,6 +111,15 @@ fn gates(spec: &Place, errors: &mut Errors) {
         if !seen.insert(name) {
             gate.duplicate(errors, name);
         }
+    }
+}
+
+fn group(group: &Place, errors: &mut Errors) {
+    let name = group.field("podGroupName");
+    match (group.is_set(), name.is_set()) {
+        (false, _) => {}
+        (true, true) => name.follows(errors, name::dns_subdomain),
+        (true, false) => name.invalid(errors, "must specify one of: `podGroupName`"),
     }
 }
 
