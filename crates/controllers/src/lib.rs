@@ -59,8 +59,10 @@ pub fn all(settings: &Settings) -> Vec<Controller> {
     plain.chain(CONFIGURED.iter().map(|controller| controller(settings))).chain(previews).collect()
 }
 
+type Make = fn() -> Controller;
+
 /// Loops that find everything they have to know in objects.
-const ALL: &[fn() -> Controller] = &[
+const ALL: &[Make] = &[
     attach_detach::controller,
     bootstrap_signer::controller,
     cron_job::controller,
@@ -106,4 +108,4 @@ const CONFIGURED: &[fn(&Settings) -> Controller] = &[
 ];
 
 /// Loops for what is not served everywhere.
-const PREVIEWS: &[(&str, fn() -> Controller)] = &[("scheduling.k8s.io/v1alpha2", protection::pod_groups)];
+const PREVIEWS: &[(&str, Make)] = &[("scheduling.k8s.io/v1alpha2", protection::pod_groups)];

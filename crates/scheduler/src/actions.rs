@@ -4,7 +4,7 @@ use crate::devices::binding;
 use crate::preemption::Room;
 use crate::profile::chosen_by;
 use crate::scheduler::Decision;
-use crate::verdict::GroupVerdict;
+use crate::verdict::{Diagnosis, GroupVerdict};
 use crate::volumes::{Preparation, SELECTED_NODE};
 use kinds::{Key, Kind, Object, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, Time};
 use object::{ApiError, Reason, Value, json};
@@ -50,19 +50,7 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
             }
         }
         Decision::Wait { pod, diagnosis, room } => {
-            let message = diagnosis.message();
-            (context.tell)(Note::warning(&pod, "FailedScheduling", message.as_str()).by(chosen_by(&pod)));
-            let reason = if diagnosis.error.is_some() { "SchedulerError" } else { "Unschedulable" };
-            let reported = report(&pod, reason, &message, room.as_ref(), context, now).await;
-            let cleared = match &room {
-                Some(room) => preempt(&pod, room, context, now).await,
-                None => Ok(()),
-            };
-            let released = match &diagnosis.release {
-                Some(release) => binding::release(release, context).await,
-                None => Ok(()),
-            };
-            if let Err(error) = reported.and(cleared).and(released) {
+            if let Err(error) = explain(&pod, &diagnosis, room.as_ref(), context, now).await {
                 tracing::debug!(pod = %pod.key(), %error, "what it waits for was not carried out");
             }
             Outcome::Told(pod)
@@ -74,6 +62,29 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
             Outcome::ToldGroup
         }
     }
+}
+
+/// Says why a pod waits, and sees to it that what is in its way leaves.
+async fn explain(
+    pod: &Object<Pod>,
+    diagnosis: &Diagnosis,
+    room: Option<&Room>,
+    context: &Context,
+    now: Time,
+) -> Result<(), ApiError> {
+    let message = diagnosis.message();
+    (context.tell)(Note::warning(pod, "FailedScheduling", message.as_str()).by(chosen_by(pod)));
+    let reason = if diagnosis.error.is_some() { "SchedulerError" } else { "Unschedulable" };
+    let reported = report(pod, reason, &message, room, context, now).await;
+    let cleared = match room {
+        Some(room) => preempt(pod, room, context, now).await,
+        None => Ok(()),
+    };
+    let released = match &diagnosis.release {
+        Some(release) => binding::release(release, context).await,
+        None => Ok(()),
+    };
+    reported.and(cleared).and(released)
 }
 
 /// Says in a group what became of it.
