@@ -82,6 +82,7 @@ const RESOURCES: &[(&str, &[&str])] = &[
     ("policy", &["poddisruptionbudgets", "poddisruptionbudgets/status"]),
     ("rbac.authorization.k8s.io", &["clusterroles", "rolebindings", "roles"]),
     ("resource.k8s.io", &["resourceclaims", "resourceclaims/status", "resourceslices"]),
+    ("scheduling.k8s.io", &["podgroups", "podgroups/status", "priorityclasses", "workloads"]),
     ("storage.k8s.io", &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattachments/status"]),
 ];
 const VERBS: &[&str] = &[
