@@ -25,8 +25,11 @@ use users::Users;
 const TURMOIL: Duration = Duration::from_secs(120);
 /// The longest pause between two edits.
 const MAX_PAUSE_MILLIS: u64 = 5_000;
-/// How long everything may take to come to rest: back-off after faults included.
-const SETTLING: Duration = Duration::from_secs(900);
+/// How long everything may take to come to rest: back-off after faults included, and autoscalers that go down step by
+/// step, each five minutes after the one before.
+const SETTLING: Duration = Duration::from_secs(3600);
+/// The same where there are no faults.
+const UNDISTURBED: Duration = Duration::from_secs(900);
 /// How long nothing may be written then.
 const REST: Duration = Duration::from_secs(600);
 /// The same where there are many runs that are nearly alike.
@@ -113,7 +116,7 @@ pub fn found_wrong(seed: u64, names: &[&str], deletes: bool, broken: Option<Sabo
         }
         users::calm_down(&world).await;
         let mut problems = Vec::new();
-        for _ in 0..SETTLING.as_secs() / 60 {
+        for _ in 0..UNDISTURBED.as_secs() / 60 {
             world.pause(Duration::from_secs(60)).await;
             problems = oracle::problems(&world).await;
             if problems.is_empty() {
@@ -153,6 +156,11 @@ async fn settle(world: &World, rest: Duration) -> Result<(), String> {
         }
         problems = oracle::problems(world).await;
         if problems.is_empty() {
+            // What has just come to match may still be reported, or seen by somebody who decides otherwise.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            problems = oracle::problems(world).await;
+        }
+        if problems.is_empty() {
             break;
         }
     }
@@ -162,8 +170,6 @@ async fn settle(world: &World, rest: Duration) -> Result<(), String> {
         let (problems, recent) = (problems.join("\n  "), recent.join("\n  "));
         return Err(format!("does not come to match what is wanted:\n  {problems}\nwritten last:\n  {recent}"));
     }
-    // What has just come to match may still be reported.
-    tokio::time::sleep(Duration::from_secs(60)).await;
     let before = world.trace().len();
     tokio::time::sleep(rest).await;
     let (complaints, written): (Vec<_>, Vec<_>) =

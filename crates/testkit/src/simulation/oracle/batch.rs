@@ -1,7 +1,8 @@
 //! What comes to an end.
 
+use super::scaling::is_full;
 use super::{Gaps, Observed, count};
-use kinds::{CronJob, JOB_TRACKING, Job, Object, Pod};
+use kinds::{CronJob, JOB_TRACKING, Job, Object, Pod, Time};
 use std::collections::BTreeSet;
 
 /// A job ends, and leaves nothing running; one that nothing may run for waits.
@@ -19,8 +20,15 @@ pub(super) fn job(all: &Observed, job: &Object<Job>, gaps: &mut Gaps) {
     }
 }
 
-/// It knows which of its jobs run, and keeps as many of the others as it should.
+/// The last time that the schedule of the users' cron jobs names.
+const LAST_DUE: &str = "2026-01-01T00:02:00Z";
+
+/// It has not missed its last time, unless nobody may make another job; knows which of its jobs run, and keeps as many of
+/// the others as it should.
 pub(super) fn cron_job(all: &Observed, cron: &Object<CronJob>, gaps: &mut Gaps) {
+    let due = Time::parse(LAST_DUE).filter(|_| !cron.spec.suspend);
+    let is_missed = due > cron.metadata.creation_timestamp && due > cron.status.last_schedule_time;
+    gaps.expect("has missed its last time", !is_missed || is_full(all, &cron.metadata.namespace, "count/jobs.batch"));
     let jobs = || all.owned::<Job>(&cron.metadata.uid);
     let running = jobs().filter(|job| job.finished().is_none()).map(|job| job.metadata.uid.as_str());
     let listed: BTreeSet<&str> = cron.status.active.iter().map(|job| job.uid.as_str()).collect();

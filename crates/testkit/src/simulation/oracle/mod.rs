@@ -88,8 +88,9 @@ fn belonging(everything: &[(Id, Meta)], all: &Observed, found: &mut Vec<String>)
     let namespaces: BTreeSet<&str> = all.of::<Namespace>().iter().map(|one| one.metadata.name.as_str()).collect();
     for (id, meta) in everything {
         let mut gaps = Gaps { of: describe(id, meta), found };
-        gaps.expect("is still being deleted", !meta.is_being_deleted() || storage::is_held(all, id, meta));
-        for owner in &meta.owner_references {
+        let is_held = meta.is_being_deleted() && storage::is_held(all, id, meta);
+        gaps.expect("is still being deleted", !meta.is_being_deleted() || is_held);
+        for owner in meta.owner_references.iter().filter(|_| !is_held) {
             gaps.same(&format!("its owner {}", owner.name), true, uids.contains(owner.uid.as_str()));
         }
         gaps.expect("has lost its namespace", !id.namespaced || namespaces.contains(meta.namespace.as_str()));

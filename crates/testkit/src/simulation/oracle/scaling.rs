@@ -122,6 +122,12 @@ fn requested(pod: &Pod) -> Quantity {
     requests.fold(Quantity::default(), |sum, request| sum + *request)
 }
 
+/// Whether a quota grants nothing more of a resource.
+pub(super) fn is_full(all: &Observed, namespace: &str, resource: &str) -> bool {
+    let mut quotas = all.of::<ResourceQuota>().iter().filter(|quota| quota.metadata.namespace == namespace);
+    quotas.any(|quota| quota.spec.hard.get(resource).is_some_and(|hard| quota.status.used.get(resource) >= Some(hard)))
+}
+
 /// A quota says what it grants, and how much of that there is.
 pub(super) fn quota(all: &Observed, quota: &Object<ResourceQuota>, gaps: &mut Gaps) {
     fn number<K: Kind>(all: &Observed, namespace: &str) -> Quantity {
