@@ -23,6 +23,8 @@ const BOOKMARKS: Duration = Duration::from_secs(90);
 /// Between questions that were not answered; twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// For how long an answer is asked for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whoever tells people what happened.
 pub type Tell = Arc<dyn Fn(Note) + Send + Sync>;
@@ -205,20 +207,21 @@ impl Executor {
     }
 }
 
-/// Asks until the server answers: nobody may plan without what it says.
+/// Asks until the server answers: nobody should plan without what it says. One that cannot answer for as long as this has
+/// something else that keeps it from it, and the caches have come as far as they can by then.
 async fn answered<T, F>(ask: impl Fn() -> F) -> Result<T, ApiError>
 where
     F: Future<Output = Result<T, ApiError>>,
 {
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut waited) = (FIRST_PAUSE, Duration::ZERO);
     loop {
-        match ask().await {
-            Err(error) if is_no_answer(&error) || error.reason() == Reason::TooManyRequests => {
-                tokio::time::sleep(pause).await;
-                pause = (2 * pause).min(LONGEST_PAUSE);
-            }
-            answer => return answer,
+        let answer = ask().await;
+        let is_worth_waiting = |error: &ApiError| is_no_answer(error) || error.reason() == Reason::TooManyRequests;
+        if waited > PATIENCE || !answer.as_ref().is_err_and(is_worth_waiting) {
+            return answer;
         }
+        tokio::time::sleep(pause).await;
+        (pause, waited) = ((2 * pause).min(LONGEST_PAUSE), waited + pause);
     }
 }
 
@@ -339,7 +342,7 @@ mod tests {
     use async_trait::async_trait;
     use bytes::Bytes;
     use futures::FutureExt;
-    use kinds::{Node, Object};
+    use kinds::{Kind, Node, Object};
     use object::json;
     use parking_lot::Mutex;
 
@@ -385,5 +388,15 @@ mod tests {
         assert!((&mut seen).now_or_never().is_none(), "the cache has not seen what is there");
         caches.of::<Node>().advance(7, true);
         seen.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers_is_not_asked_for_ever() {
+        let transport = Arc::new(Lossy { losses: Mutex::new(usize::MAX) });
+        let executor = Executor { client: Client::new(transport, "test"), tell: Arc::new(|_| {}) };
+        let caches = Caches::default().with::<Node>();
+        let seen = Outcome { seen: vec![Mark::Fresh(Node::ID, Key::cluster("n"))], ..Outcome::default() };
+        let limit = 3 * PATIENCE;
+        tokio::time::timeout(limit, executor.seen(&caches, &seen)).await.expect("the loop goes on");
     }
 }
