@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// All built-in resources, those included that are served only where asked for, in the order discovery lists them: groups by importance, newer versions first.
+/// All built-in resources, those included that are served only where asked for, in the order discovery lists them: groups
+/// by importance, newer versions first.
 pub fn builtin() -> &'static [Arc<Resource>] {
     static TABLE: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| rows().map(Arc::new).collect());
     &TABLE

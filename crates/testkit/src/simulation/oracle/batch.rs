@@ -2,6 +2,7 @@
 
 use super::scaling::is_full;
 use super::{Gaps, Observed, count};
+use crate::simulation::users::LAST_DUE;
 use kinds::{CronJob, JOB_TRACKING, Job, Object, Pod, Time};
 use std::collections::BTreeSet;
 
@@ -19,9 +20,6 @@ pub(super) fn job(all: &Observed, job: &Object<Job>, gaps: &mut Gaps) {
         gaps.expect(&format!("is complete with {} of its pods", status.succeeded), status.succeeded >= wanted);
     }
 }
-
-/// The last time that the schedule of the users' cron jobs names.
-const LAST_DUE: &str = "2026-01-01T00:02:00Z";
 
 /// It has not missed its last time, unless nobody may make another job; knows which of its jobs run, and keeps as many of
 /// the others as it should.

@@ -7,6 +7,7 @@ use kinds::{Endpoints, Id, Key, Kind, Node, Object, PersistentVolumeClaim, Pod, 
 use object::{ApiError, Value, json};
 use runtime::{DeleteOptions, PatchType, Propagation, Target};
 use specs::INTERESTS;
+pub(super) use specs::LAST_DUE;
 
 /// One kind that users edit.
 struct Subject {

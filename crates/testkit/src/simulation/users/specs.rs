@@ -154,10 +154,14 @@ fn job(_name: &str, world: &World) -> Value {
     spec
 }
 
+/// When jobs are made: while faults happen, and not again within the time that is watched.
+const SCHEDULE: &str = "0-2 0 1 1 *";
+/// The last of these times.
+pub(in crate::simulation) const LAST_DUE: &str = "2026-01-01T00:02:00Z";
+
 fn cron_job(_name: &str, world: &World) -> Value {
-    // It runs while faults happen, and not again within the time that is watched.
     json!({
-        "schedule": "0-2 0 1 1 *", "concurrencyPolicy": one_of(world, &["Allow", "Forbid", "Replace"]),
+        "schedule": SCHEDULE, "concurrencyPolicy": one_of(world, &["Allow", "Forbid", "Replace"]),
         "successfulJobsHistoryLimit": world.random.below(3), "failedJobsHistoryLimit": world.random.below(2),
         "jobTemplate": { "spec": { "backoffLimit": 0, "template": ending(world) } },
     })
