@@ -66,13 +66,30 @@ impl Timetable {
         // How many there were is estimated from the first two; the last of them is searched from shortly before.
         let gap = second.seconds() - first.seconds();
         let missed = (now.seconds() - first.seconds()) / gap + 1;
-        let mut latest = None;
-        let mut next = self.next(Time::from_seconds(first.seconds() + (missed - 2) * gap));
-        while let Some(time) = next.filter(|time| *time <= now) {
-            latest = Some(time);
-            next = self.next(time);
+        let estimate = first.seconds() + (missed - 2) * gap;
+        let mut latest = self.come(estimate, now).unwrap_or_else(|| self.last_before(second, now));
+        while let Some(time) = self.come(latest.seconds(), now) {
+            latest = time;
         }
-        Ok(Due { time: latest, many_missed: missed > MANY, next_from: latest.unwrap_or(now) })
+        Ok(Due { time: Some(latest), many_missed: missed > MANY, next_from: latest })
+    }
+
+    /// The next time after that second, if it has come.
+    fn come(&self, after: i64, now: Time) -> Option<Time> {
+        self.next(Time::from_seconds(after)).filter(|time| *time <= now)
+    }
+
+    /// The last time that has come, where times have become rarer since `known`, which is one: halves what lies between.
+    fn last_before(&self, known: Time, now: Time) -> Time {
+        let (mut latest, mut end) = (known, now.seconds());
+        while latest.seconds() < end {
+            let middle = i64::midpoint(latest.seconds(), end);
+            match self.come(middle, now) {
+                Some(time) => latest = time,
+                None => end = middle,
+            }
+        }
+        latest
     }
 
     /// How long until the next time.
@@ -114,6 +131,8 @@ mod tests {
             ("several", "0 * * * *", &never, "2026-01-01T05:30:00Z", ("2026-01-01T05:00:00Z", false, 1800)),
             ("very many", "* * * * *", &never, "2026-01-03T00:00:10Z", ("2026-01-03T00:00:00Z", true, 50)),
             ("uneven", "30 6-16/4 * * 1-5", &never, "2026-01-05T11:00:00Z", ("2026-01-05T10:30:00Z", false, 12600)),
+            ("rarer since", "1-2 0 1 * *", &never, "2026-01-01T00:03:23Z", ("2026-01-01T00:02:00Z", false, 2_678_257)),
+            ("long rarer", "* 0 1 * *", &never, "2026-01-20T10:00:00Z", ("2026-01-01T00:59:00Z", true, 1_000_800)),
             ("again and again", "@every 1h", &never, "2026-01-01T03:30:00Z", ("2026-01-01T03:00:30Z", false, 1830)),
         ] {
             let (time, many, wait) = due(&cron(schedule, status), now);
