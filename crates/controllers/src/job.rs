@@ -146,7 +146,7 @@ fn track(plan: &mut Plan, pods: &[Arc<Object<Pod>>]) {
     for write in &mut plan.writes {
         let Write::Patch { target, patch, owner, .. } = write else { continue };
         let Some(pod) = pods.iter().find(|pod| pod.metadata.uid == target.uid) else { continue };
-        let mut finalizers = pod.metadata.finalizers.clone();
+        let mut finalizers = pod.metadata.finalizers.to_vec();
         finalizers.retain(|name| name != JOB_TRACKING);
         if owner.is_some() {
             finalizers.push(JOB_TRACKING.to_owned());

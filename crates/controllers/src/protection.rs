@@ -109,7 +109,7 @@ fn plan_pod_group(caches: &Caches, request: &Request) -> Plan {
 fn plan<K: Kind>(object: &Object<K>, finalizer: &str, in_use: bool) -> Plan {
     let mut plan = Plan::default();
     let meta = object.meta();
-    let mut finalizers = meta.finalizers.clone();
+    let mut finalizers = meta.finalizers.to_vec();
     match (meta.is_being_deleted(), meta.has_finalizer(finalizer)) {
         (false, false) => finalizers.push(finalizer.to_owned()),
         (true, true) if !in_use => finalizers.retain(|name| name != finalizer),

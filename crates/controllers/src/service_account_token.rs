@@ -165,7 +165,7 @@ mod tests {
         let (before, account) = (secret("", &json!({ "own": encoded("x") })), account("u"));
         let after = Object::<Secret>::of(&filled(&before, &account, Some("t"), "PEM"));
         assert_eq!(wants(&after, Some(&account), "PEM"), Wants::Nothing);
-        assert_eq!(after.data["own"], encoded("x"));
+        assert_eq!(after.data.get("own"), Some(&encoded("x")));
         let plan = plan(&before, Some(&account), &Wants::Content { token: true }, Some("t"), "PEM");
         assert_eq!(plan.summary(), ["update secrets s"]);
     }

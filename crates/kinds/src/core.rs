@@ -1,9 +1,8 @@
 //! Kinds of the core group that are neither pods nor nodes nor storage.
 
-use crate::{Condition, Labels, Meta, ObjectReference, kind};
+use crate::{Condition, Dict, Labels, Meta, ObjectReference, kind};
 use object::{Quantity, Value};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -32,7 +31,7 @@ pub struct NamespaceStatus {
 #[serde(default)]
 pub struct ConfigMap {
     pub metadata: Meta,
-    pub data: BTreeMap<String, String>,
+    pub data: Dict<String>,
 }
 
 kind!(ConfigMap, "v1", "configmaps", namespaced,
@@ -52,7 +51,7 @@ pub struct Secret {
     #[serde(rename = "type")]
     pub kind: String,
     /// In base64.
-    pub data: BTreeMap<String, String>,
+    pub data: Dict<String>,
 }
 
 kind!(Secret, "v1", "secrets", namespaced);
@@ -185,7 +184,7 @@ kind!(ResourceQuota, "v1", "resourcequotas", namespaced);
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceQuotaSpec {
-    pub hard: BTreeMap<String, Quantity>,
+    pub hard: Dict<Quantity>,
     pub scopes: Vec<String>,
     pub scope_selector: Option<Value>,
 }
@@ -193,6 +192,6 @@ pub struct ResourceQuotaSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ResourceQuotaStatus {
-    pub hard: BTreeMap<String, Quantity>,
-    pub used: BTreeMap<String, Quantity>,
+    pub hard: Dict<Quantity>,
+    pub used: Dict<Quantity>,
 }

@@ -1,11 +1,10 @@
 //! Metadata, owners and label selectors.
 
-use crate::{Id, Time};
+use crate::{Dict, Id, List, Time};
 use object::{Value, json};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
-pub type Labels = BTreeMap<String, String>;
+pub type Labels = Dict<String>;
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
@@ -18,8 +17,8 @@ pub struct Meta {
     pub generation: i64,
     pub labels: Labels,
     pub annotations: Labels,
-    pub owner_references: Vec<OwnerReference>,
-    pub finalizers: Vec<String>,
+    pub owner_references: List<OwnerReference>,
+    pub finalizers: List<String>,
     pub creation_timestamp: Option<Time>,
     pub deletion_timestamp: Option<Time>,
     pub deletion_grace_period_seconds: Option<i64>,

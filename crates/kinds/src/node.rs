@@ -1,9 +1,8 @@
 //! Nodes.
 
-use crate::{Condition, Meta, Time, kind};
+use crate::{Condition, Dict, Meta, Time, kind};
 use object::Quantity;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,8 +39,8 @@ pub struct Taint {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeStatus {
-    pub capacity: BTreeMap<String, Quantity>,
-    pub allocatable: BTreeMap<String, Quantity>,
+    pub capacity: Dict<Quantity>,
+    pub allocatable: Dict<Quantity>,
     pub conditions: Vec<Condition>,
     pub addresses: Vec<NodeAddress>,
     pub images: Vec<NodeImage>,

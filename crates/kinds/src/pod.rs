@@ -1,9 +1,8 @@
 //! Pods.
 
-use crate::{LabelSelector, Labels, Meta, NodeSelector, SchedulingGroup, Time, kind};
+use crate::{Dict, LabelSelector, Labels, List, Meta, NodeSelector, SchedulingGroup, Time, kind};
 use object::{Quantity, Value, View};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -44,17 +43,17 @@ pub struct PodSpec {
     pub node_selector: Labels,
     /// Read further where it is needed: most pods have none.
     pub affinity: Option<Box<Value>>,
-    pub tolerations: Vec<Toleration>,
-    pub topology_spread_constraints: Vec<Value>,
-    pub scheduling_gates: Vec<Named>,
+    pub tolerations: List<Toleration>,
+    pub topology_spread_constraints: List<Value>,
+    pub scheduling_gates: List<Named>,
     pub scheduling_group: Option<Box<SchedulingGroup>>,
-    pub readiness_gates: Vec<ReadinessGate>,
-    pub containers: Vec<Container>,
-    pub init_containers: Vec<Container>,
-    pub volumes: Vec<Volume>,
-    pub overhead: BTreeMap<String, Quantity>,
+    pub readiness_gates: List<ReadinessGate>,
+    pub containers: List<Container>,
+    pub init_containers: List<Container>,
+    pub volumes: List<Volume>,
+    pub overhead: Dict<Quantity>,
     pub resources: Option<Box<Resources>>,
-    pub resource_claims: Vec<PodResourceClaim>,
+    pub resource_claims: List<PodResourceClaim>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -74,7 +73,7 @@ pub struct ReadinessGate {
 pub struct Container {
     pub name: String,
     pub image: String,
-    pub ports: Vec<ContainerPort>,
+    pub ports: List<ContainerPort>,
     pub resources: Resources,
     /// `Always` on an init container makes it a sidecar.
     pub restart_policy: String,
@@ -100,8 +99,8 @@ pub struct ContainerPort {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Resources {
-    pub requests: BTreeMap<String, Quantity>,
-    pub limits: BTreeMap<String, Quantity>,
+    pub requests: Dict<Quantity>,
+    pub limits: Dict<Quantity>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
@@ -149,18 +148,18 @@ pub struct PodStatus {
     pub phase: String,
     pub reason: String,
     pub message: String,
-    pub conditions: Vec<Condition>,
+    pub conditions: List<Condition>,
     #[serde(rename = "hostIP")]
     pub host_ip: String,
     #[serde(rename = "podIP")]
     pub pod_ip: String,
     #[serde(rename = "podIPs")]
-    pub pod_ips: Vec<PodIp>,
+    pub pod_ips: List<PodIp>,
     pub start_time: Option<Time>,
     pub nominated_node_name: String,
-    pub container_statuses: Vec<ContainerStatus>,
-    pub init_container_statuses: Vec<ContainerStatus>,
-    pub resource_claim_statuses: Vec<PodResourceClaim>,
+    pub container_statuses: List<ContainerStatus>,
+    pub init_container_statuses: List<ContainerStatus>,
+    pub resource_claim_statuses: List<PodResourceClaim>,
     /// The claim that was made for what it asks for by the names of resources.
     pub extended_resource_claim_status: Option<ExtendedResourceClaim>,
 }

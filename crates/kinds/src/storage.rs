@@ -1,9 +1,8 @@
 //! Volumes, claims and classes.
 
-use crate::{Condition, Key, LabelSelector, Meta, ObjectReference, Resources, kind};
+use crate::{Condition, Dict, Key, LabelSelector, Meta, ObjectReference, Resources, kind};
 use object::{Quantity, Value};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -21,7 +20,7 @@ kind!(PersistentVolume, "v1", "persistentvolumes", cluster,
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PersistentVolumeSpec {
-    pub capacity: BTreeMap<String, Quantity>,
+    pub capacity: Dict<Quantity>,
     pub access_modes: Vec<String>,
     pub claim_ref: Option<ObjectReference>,
     pub persistent_volume_reclaim_policy: String,
@@ -171,7 +170,7 @@ impl PersistentVolumeClaim {
 pub struct PersistentVolumeClaimStatus {
     pub phase: String,
     pub access_modes: Vec<String>,
-    pub capacity: BTreeMap<String, Quantity>,
+    pub capacity: Dict<Quantity>,
     pub conditions: Vec<Condition>,
     pub current_volume_attributes_class_name: Option<String>,
     pub modify_volume_status: Option<ModifyVolumeStatus>,
@@ -198,7 +197,7 @@ kind!(VolumeAttributesClass, "storage.k8s.io/v1", "volumeattributesclasses", clu
 pub struct StorageClass {
     pub metadata: Meta,
     pub provisioner: String,
-    pub parameters: BTreeMap<String, String>,
+    pub parameters: Dict<String>,
     pub reclaim_policy: Option<String>,
     pub volume_binding_mode: Option<String>,
     pub allow_volume_expansion: bool,

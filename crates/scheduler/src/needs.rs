@@ -4,7 +4,7 @@
 use crate::profile::Profile;
 use crate::resources::{Amounts, estimated, requested};
 use crate::verdict::Plugin;
-use kinds::{Labels, NodeSelector, NodeTerm, Pod, Selector, Toleration};
+use kinds::{Labels, List, NodeSelector, NodeTerm, Pod, Selector, Toleration};
 use object::selector::{Requirement, Test};
 use object::{Value, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(crate) struct Needs {
     pub required: Option<NodeSelector>,
     /// With weights.
     pub preferred: Vec<(i64, NodeTerm)>,
-    pub tolerations: Vec<Toleration>,
+    pub tolerations: List<Toleration>,
     /// Where such pods are it must be, and must not be.
     pub affinity: Vec<Term>,
     pub anti_affinity: Vec<Term>,

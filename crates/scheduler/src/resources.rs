@@ -1,8 +1,7 @@
 //! How much of everything a pod asks for, and a node has.
 
-use kinds::{Container, Pod};
+use kinds::{Container, Dict, Pod};
 use object::Quantity;
-use std::collections::BTreeMap;
 
 /// What a container counts as when nodes are compared and it asks for nothing, so that pods which ask for nothing
 /// spread too: thousandths of a core, and bytes.
@@ -59,7 +58,7 @@ impl Amounts {
         }
     }
 
-    pub(crate) fn read(amounts: &BTreeMap<String, Quantity>) -> Self {
+    pub(crate) fn read(amounts: &Dict<Quantity>) -> Self {
         let mut read = Amounts::default();
         for (name, quantity) in amounts {
             match name.as_str() {

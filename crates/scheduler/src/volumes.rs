@@ -278,9 +278,9 @@ pub(crate) fn binding(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
 pub(crate) fn zone(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
     let labels: &Labels = &node.metadata.labels;
     let fits = |volume: &Arc<Object<PersistentVolume>>| {
-        ZONES.iter().all(|zone| match volume.metadata.labels.get(*zone) {
+        ZONES.iter().all(|zone| match volume.metadata.labels.get(zone) {
             None => true,
-            Some(allowed) => labels.get(*zone).is_some_and(|is| allowed.split("__").any(|one| one == is)),
+            Some(allowed) => labels.get(zone).is_some_and(|is| allowed.split("__").any(|one| one == is)),
         })
     };
     if asked.volumes.bound.iter().all(fits) {

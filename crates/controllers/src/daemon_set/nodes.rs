@@ -36,7 +36,7 @@ pub(super) struct Daemon {
 impl Daemon {
     pub(super) fn of(set: &DaemonSet) -> Self {
         let spec = set.spec.template.spec();
-        let mut tolerations = spec.tolerations.clone();
+        let mut tolerations = spec.tolerations.to_vec();
         tolerations.extend(tolerated(spec.host_network).map(|(key, effect)| Toleration {
             key: key.to_owned(),
             operator: "Exists".to_owned(),

@@ -2,34 +2,36 @@
 //!
 //! An owner that is not there needs no stand-in: what depends on it is indexed under its UID whether it is there or not.
 
-use kinds::{Id, Key, OwnerReference, Partial};
+use kinds::{Id, Key, List, OwnerReference, Partial};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// Told apart by that alone. Shared, as are names and kinds: the graph knows every object there is.
+pub(super) type Uid = Arc<str>;
 
 /// So many owners that were seen to go are remembered, so that their dependents need not ask.
 const MAX_GONE: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// By UID.
-    nodes: BTreeMap<String, Arc<Node>>,
-    /// The UID behind each name, for deletions, which name what is gone.
-    names: BTreeMap<(Id, Key), String>,
+    nodes: BTreeMap<Uid, Arc<Node>>,
+    /// What is behind each name, for deletions, which name what is gone.
+    names: BTreeMap<Arc<Id>, BTreeMap<Arc<Key>, Uid>>,
     /// Whatever names a UID as an owner, whether that is there or not.
-    dependents: BTreeMap<String, BTreeSet<String>>,
-    gone: BTreeSet<String>,
+    dependents: BTreeMap<Uid, BTreeSet<Uid>>,
+    gone: BTreeSet<Uid>,
     /// In the order in which they went.
-    gone_order: VecDeque<String>,
+    gone_order: VecDeque<Uid>,
 }
 
 /// An object, as far as its owners and dependents care.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    pub(super) id: Id,
-    pub(super) key: Key,
-    pub(super) uid: String,
+    pub(super) id: Arc<Id>,
+    pub(super) key: Arc<Key>,
+    pub(super) uid: Uid,
     pub(super) version: String,
-    pub(super) owners: Vec<OwnerReference>,
+    pub(super) owners: List<OwnerReference>,
     pub(super) is_being_deleted: bool,
     /// It waits for its dependents to go.
     pub(super) foreground: bool,
@@ -38,12 +40,12 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(id: &Id, object: &Partial) -> Self {
+    pub(super) fn new(id: &Arc<Id>, object: &Partial) -> Self {
         let meta = &object.metadata;
         Node {
             id: id.clone(),
-            key: Key::new(meta.namespace.as_str(), meta.name.as_str()),
-            uid: meta.uid.clone(),
+            key: Arc::new(Key::new(meta.namespace.as_str(), meta.name.as_str())),
+            uid: meta.uid.as_str().into(),
             version: meta.resource_version.clone(),
             owners: meta.owner_references.clone(),
             is_being_deleted: meta.is_being_deleted(),
@@ -68,7 +70,7 @@ impl Node {
 
 impl Graph {
     /// Takes an object in; returns the UIDs of those that may have something to do now.
-    pub(super) fn put(&mut self, node: Node) -> Vec<String> {
+    pub(super) fn put(&mut self, node: Node) -> Vec<Uid> {
         let mut woken = Vec::new();
         // Most changes are none to the graph.
         let before = self.nodes.get(&node.uid).cloned();
@@ -76,7 +78,7 @@ impl Graph {
             woken.extend(self.place(&node, before.as_deref()));
         }
         for owner in &node.owners {
-            match self.nodes.get(&owner.uid) {
+            match self.nodes.get(owner.uid.as_str()) {
                 Some(owner) if owner.waits_for_dependents() => woken.extend([node.uid.clone(), owner.uid.clone()]),
                 Some(owner) if owner.key.namespace.is_empty() || owner.key.namespace == node.key.namespace => {}
                 _ => woken.push(node.uid.clone()),
@@ -93,9 +95,8 @@ impl Graph {
     }
 
     /// Notes the name and the owners of an object, in place of those it had before.
-    fn place(&mut self, node: &Node, before: Option<&Node>) -> Vec<String> {
-        let named = (node.id.clone(), node.key.clone());
-        let woken = match self.names.get(&named) {
+    fn place(&mut self, node: &Node, before: Option<&Node>) -> Vec<Uid> {
+        let woken = match self.named(&node.id, &node.key) {
             Some(other) if *other != node.uid => self.remove(&node.id, &node.key),
             _ => Vec::new(),
         };
@@ -103,24 +104,30 @@ impl Graph {
             self.unlink(before);
         }
         for owner in &node.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(node.uid.clone());
+            self.dependents.entry(owner.uid.as_str().into()).or_default().insert(node.uid.clone());
         }
-        self.names.insert(named, node.uid.clone());
+        self.names.entry(node.id.clone()).or_default().insert(node.key.clone(), node.uid.clone());
         woken
     }
 
     /// Forgets an object; returns the UIDs of those that may have something to do now.
-    pub(super) fn remove(&mut self, id: &Id, key: &Key) -> Vec<String> {
-        let Some(uid) = self.names.remove(&(id.clone(), key.clone())) else { return Vec::new() };
+    pub(super) fn remove(&mut self, id: &Id, key: &Key) -> Vec<Uid> {
+        let named = self.names.get_mut(id).and_then(|names| names.remove(key));
+        let Some(uid) = named else { return Vec::new() };
         let Some(node) = self.nodes.remove(&uid) else { return Vec::new() };
         self.unlink(&node);
         self.remember_gone(&uid);
         let mut woken = self.dependents(&uid);
         // An owner that waits for it may have waited for nothing else.
-        let waiting =
-            |owner: &&OwnerReference| self.nodes.get(&owner.uid).is_some_and(|owner| owner.waits_for_dependents());
-        woken.extend(node.owners.iter().filter(waiting).map(|owner| owner.uid.clone()));
+        let waiting = |owner: &&OwnerReference| {
+            self.nodes.get(owner.uid.as_str()).is_some_and(|owner| owner.waits_for_dependents())
+        };
+        woken.extend(node.owners.iter().filter(waiting).map(|owner| owner.uid.as_str().into()));
         woken
+    }
+
+    fn named(&self, id: &Id, key: &Key) -> Option<&Uid> {
+        self.names.get(id)?.get(key)
     }
 
     pub(super) fn get(&self, uid: &str) -> Option<Arc<Node>> {
@@ -128,7 +135,7 @@ impl Graph {
     }
 
     /// The UIDs of whatever names this one as an owner.
-    pub(super) fn dependents(&self, uid: &str) -> Vec<String> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<Uid> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
@@ -138,8 +145,9 @@ impl Graph {
     }
 
     pub(super) fn remember_gone(&mut self, uid: &str) {
-        if self.gone.insert(uid.to_owned()) {
-            self.gone_order.push_back(uid.to_owned());
+        let uid = Uid::from(uid);
+        if self.gone.insert(uid.clone()) {
+            self.gone_order.push_back(uid);
         }
         if self.gone_order.len() > MAX_GONE
             && let Some(oldest) = self.gone_order.pop_front()
@@ -149,9 +157,9 @@ impl Graph {
     }
 
     /// Everything that may have something to do: for a start in the middle of things.
-    pub(super) fn unfinished(&self) -> Vec<String> {
+    pub(super) fn unfinished(&self) -> Vec<Uid> {
         let unfinished = |node: &&Arc<Node>| {
-            let missing = |owner: &OwnerReference| match self.nodes.get(&owner.uid) {
+            let missing = |owner: &OwnerReference| match self.nodes.get(owner.uid.as_str()) {
                 None => true,
                 Some(owner) if owner.waits_for_dependents() => true,
                 Some(owner) => !owner.key.namespace.is_empty() && owner.key.namespace != node.key.namespace,
@@ -163,21 +171,19 @@ impl Graph {
 
     /// The names of a resource that are known.
     pub(super) fn keys(&self, id: &Id) -> Vec<Key> {
-        let from = (id.clone(), Key::default());
-        self.names.range(from..).take_while(|((other, _), _)| other == id).map(|((_, key), _)| key.clone()).collect()
+        self.names.get(id).into_iter().flatten().map(|(key, _)| key.as_ref().clone()).collect()
     }
 
     pub(super) fn version_of(&self, id: &Id, key: &Key) -> Option<String> {
-        let uid = self.names.get(&(id.clone(), key.clone()))?;
-        self.nodes.get(uid).map(|node| node.version.clone())
+        self.nodes.get(self.named(id, key)?).map(|node| node.version.clone())
     }
 
     fn unlink(&mut self, node: &Node) {
         for owner in &node.owners {
-            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+            if let Some(dependents) = self.dependents.get_mut(owner.uid.as_str()) {
                 dependents.remove(&node.uid);
                 if dependents.is_empty() {
-                    self.dependents.remove(&owner.uid);
+                    self.dependents.remove(owner.uid.as_str());
                 }
             }
         }
@@ -192,13 +198,13 @@ mod tests {
 
     fn node(name: &str, owner: &str) -> Node {
         let owners = match owner {
-            "" => Vec::new(),
-            uid => vec![OwnerReference { uid: uid.to_owned(), ..OwnerReference::default() }],
+            "" => List::default(),
+            uid => [OwnerReference { uid: uid.to_owned(), ..OwnerReference::default() }].into(),
         };
         Node {
-            id: ID,
-            key: Key::new("a", name),
-            uid: name.to_owned(),
+            id: Arc::new(ID),
+            key: Arc::new(Key::new("a", name)),
+            uid: name.into(),
             version: "1".to_owned(),
             owners,
             is_being_deleted: false,
@@ -212,17 +218,17 @@ mod tests {
         let mut graph = Graph::default();
         assert!(graph.put(node("owner", "")).is_empty());
         assert!(graph.put(node("child", "owner")).is_empty());
-        assert_eq!(graph.remove(&ID, &Key::new("a", "owner")), ["child"]);
+        assert_eq!(graph.remove(&ID, &Key::new("a", "owner")), [Uid::from("child")]);
         assert!(graph.is_gone("owner"));
-        assert_eq!(graph.unfinished(), ["child"]);
+        assert_eq!(graph.unfinished(), [Uid::from("child")]);
     }
 
     #[test]
     fn one_whose_owner_is_unknown_is_looked_into() {
         let mut graph = Graph::default();
-        assert_eq!(graph.put(node("child", "owner")), ["child"]);
+        assert_eq!(graph.put(node("child", "owner")), [Uid::from("child")]);
         graph.put(node("owner", ""));
-        assert_eq!(graph.dependents("owner"), ["child"]);
+        assert_eq!(graph.dependents("owner"), [Uid::from("child")]);
         assert!(graph.put(node("child", "")).is_empty() && graph.dependents("owner").is_empty());
     }
 
@@ -231,8 +237,8 @@ mod tests {
         let mut graph = Graph::default();
         graph.put(node("owner", ""));
         graph.put(node("child", "owner"));
-        let again = Node { uid: "second".to_owned(), ..node("owner", "") };
-        assert_eq!(graph.put(again), ["child"]);
+        let again = Node { uid: "second".into(), ..node("owner", "") };
+        assert_eq!(graph.put(again), [Uid::from("child")]);
         assert!(graph.get("owner").is_none() && graph.get("second").is_some());
     }
 
@@ -242,7 +248,7 @@ mod tests {
         graph.put(node("owner", ""));
         graph.put(node("child", "owner"));
         let waiting = Node { is_being_deleted: true, foreground: true, ..node("owner", "") };
-        assert_eq!(graph.put(waiting), ["owner", "child"]);
-        assert_eq!(graph.remove(&ID, &Key::new("a", "child")), ["owner"]);
+        assert_eq!(graph.put(waiting), ["owner", "child"].map(Uid::from));
+        assert_eq!(graph.remove(&ID, &Key::new("a", "child")), [Uid::from("owner")]);
     }
 }

@@ -7,7 +7,7 @@
 
 mod graph;
 
-use graph::{Graph, Node};
+use graph::{Graph, Node, Uid};
 use kinds::{Id, Key, OwnerReference, Partial, Raw};
 use object::{ApiError, Value, View, json};
 use parking_lot::Mutex;
@@ -43,13 +43,13 @@ pub(crate) fn controller() -> Controller {
 struct Collector {
     graph: Mutex<Graph>,
     /// The kinds that are watched, by group and kind, since that is how references name them.
-    kinds: Mutex<BTreeMap<(String, String), Id>>,
+    kinds: Mutex<BTreeMap<(String, String), Arc<Id>>>,
 }
 
 /// One kind's part in the graph. Keys are UIDs.
 struct Watched {
     collector: Arc<Collector>,
-    id: Id,
+    id: Arc<Id>,
     queue: Queue<Key>,
     synced: ambient::watch::Sender<bool>,
     /// Nothing is collected before every kind has been seen: an owner might be among the rest.
@@ -69,7 +69,7 @@ impl Collector {
                     }
                     if !ready.send_replace(true) {
                         for uid in self.graph.lock().unfinished() {
-                            queue.add(Key::cluster(uid));
+                            queue.add(Key::cluster(&*uid));
                         }
                     }
                 }
@@ -93,7 +93,7 @@ impl Collector {
             !ignored && ["list", "watch", "delete"].iter().all(|verb| resource.can(verb))
         });
         for Discovered { id, .. } in wanted {
-            let name = (id.group().to_owned(), id.kind.to_string());
+            let (name, id) = ((id.group().to_owned(), id.kind.to_string()), Arc::new(id));
             if self.kinds.lock().insert(name, id.clone()).is_some() {
                 continue;
             }
@@ -219,9 +219,9 @@ impl Sink for Watched {
 }
 
 impl Watched {
-    fn wake(&self, woken: Vec<String>) {
+    fn wake(&self, woken: Vec<Uid>) {
         if *self.ready.borrow() {
-            woken.into_iter().for_each(|uid| self.queue.add(Key::cluster(uid)));
+            woken.into_iter().for_each(|uid| self.queue.add(Key::cluster(&*uid)));
         }
     }
 }
@@ -264,7 +264,7 @@ fn plan(node: &Node, observed: &Observed) -> Plan {
     match observed {
         Observed::Orphaning { dependents, own } => {
             for (dependent, raw) in dependents {
-                plan.writes.extend(keep_owners(dependent, raw, |owner| owner != node.uid));
+                plan.writes.extend(keep_owners(dependent, raw, |owner| *owner != *node.uid));
             }
             plan.writes.extend(own.as_ref().and_then(|raw| drop_finalizer(node, raw, "orphan")));
         }
@@ -324,7 +324,8 @@ fn own_policy(node: &Node) -> Propagation {
 }
 
 fn target(node: &Node) -> Target {
-    Target { id: node.id.clone(), key: node.key.clone(), uid: node.uid.clone(), version: node.version.clone() }
+    let (id, key) = (Id::clone(&node.id), Key::clone(&node.key));
+    Target { id, key, uid: node.uid.to_string(), version: node.version.clone() }
 }
 
 fn delete(node: &Node, propagation: Propagation) -> Write {
@@ -351,11 +352,11 @@ fn drop_finalizer(node: &Node, raw: &Raw, name: &str) -> Option<Write> {
 fn metadata(node: &Node, raw: &Raw) -> Option<Value> {
     let object = object::json::parse(&raw.json).ok()?;
     let metadata = object.at("metadata");
-    (metadata.text("uid") == node.uid).then(|| metadata.clone())
+    (*metadata.text("uid") == *node.uid).then(|| metadata.clone())
 }
 
 fn patch(node: &Node, metadata: &Value, field: &str, value: Value) -> Write {
-    let mut patch = json!({ "uid": node.uid, "resourceVersion": metadata.text("resourceVersion") });
+    let mut patch = json!({ "uid": &*node.uid, "resourceVersion": metadata.text("resourceVersion") });
     patch[field] = value;
     let patch = json!({ "metadata": patch });
     Write::Patch { target: target(node), subresource: "", patch, owner: None, announce: None }

@@ -8,9 +8,9 @@ fn node(name: &str, owners: &[&str]) -> Node {
     let reference =
         |uid: &&str| OwnerReference { uid: (*uid).to_owned(), block_owner_deletion: true, ..OwnerReference::default() };
     Node {
-        id: ID,
-        key: Key::new("a", name),
-        uid: name.to_owned(),
+        id: Arc::new(ID),
+        key: Arc::new(Key::new("a", name)),
+        uid: name.into(),
         version: "7".to_owned(),
         owners: owners.iter().map(reference).collect(),
         is_being_deleted: false,

@@ -97,20 +97,21 @@ impl<'a> Tally<'a> {
     }
 
     fn sum_up(&mut self) {
-        let new = |tally: &Self, test: &dyn Fn(&Pod) -> bool, noted: &[String]| {
-            let noted: BTreeSet<_> = noted.iter().collect();
-            let is_new = |pod: &&PodRef| !noted.contains(&pod.metadata.uid) && test(pod);
-            i32::try_from(tally.uncountable().filter(is_new).count()).unwrap_or(i32::MAX)
-        };
+        let noted: BTreeSet<_> = self.uncounted.succeeded.iter().chain(&self.uncounted.failed).collect();
+        // What was noted stays so: a pod that was told to go may succeed before it goes.
+        let new: Vec<_> = self.uncountable().filter(|pod| !noted.contains(&pod.metadata.uid)).collect();
+        let count =
+            |test: &dyn Fn(&Pod) -> bool| i32::try_from(new.iter().filter(|pod| test(pod)).count()).unwrap_or(i32::MAX);
+        let succeeded = count(&|pod| pod.status.phase == "Succeeded");
+        let failed = count(&|pod| self.failure(pod).is_some_and(|failure| failure.is_counted()));
+        let done = new.iter().filter(|pod| pod.status.phase == "Succeeded").filter_map(|pod| index(pod));
+        let before = Indexes::parse(&self.job.status.completed_indexes, self.completions());
+        let done = is_indexed(self.job).then(|| before.with(done));
         let noted = |list: &[String]| i32::try_from(list.len()).unwrap_or(i32::MAX);
-        let succeeded = new(self, &|pod| pod.status.phase == "Succeeded", &self.uncounted.succeeded);
-        let failed = new(self, &|pod| self.failure(pod).is_some_and(|it| it.is_counted()), &self.uncounted.failed);
         self.succeeded = self.counted.0 + noted(&self.uncounted.succeeded) + succeeded;
         self.failed = self.counted.1 + noted(&self.uncounted.failed) + failed;
-        if is_indexed(self.job) {
-            let done = self.uncountable().filter(|pod| pod.status.phase == "Succeeded").filter_map(|pod| index(pod));
-            let before = Indexes::parse(&self.job.status.completed_indexes, self.completions());
-            self.succeeded_indexes = before.with(done);
+        if let Some(done) = done {
+            self.succeeded_indexes = done;
             self.succeeded = self.succeeded_indexes.len();
             self.failed_indexes = self.job.spec.backoff_limit_per_index.map(|limit| self.failed_indexes(limit));
             self.replaceable = self.replaceable();

@@ -373,6 +373,29 @@ fn a_pod_that_is_leaving_is_replaced_at_once_or_when_it_is_gone() {
 }
 
 #[test]
+fn a_pod_that_was_noted_as_failed_and_succeeds_while_it_goes_is_not_counted_twice() {
+    for mode in ["NonIndexed", "Indexed"] {
+        let mut run = Run::new(|spec| spec["completionMode"] = json!(mode));
+        run.settle();
+        let (name, _) = run.running()[0].clone();
+        let uid = run.world.get::<Pod>(&name)["metadata"]["uid"].clone();
+        // Its finalizer could not be removed, since the pod changed just then.
+        run.world.edit::<Job>("work", |job| job["status"]["uncountedTerminatedPods"] = json!({ "failed": [uid] }));
+        run.world.edit::<Pod>(&name, |pod| pod["metadata"]["deletionTimestamp"] = json!(NOW));
+        run.end(&name, "Succeeded", 0);
+        for _ in 0..3 {
+            run.pass(60);
+            run.settle();
+            run.end_all("Succeeded");
+        }
+        run.settle();
+        let status = run.status();
+        assert_eq!((&status["succeeded"], &status["failed"]), (&json!(3), &json!(1)), "{mode}");
+        assert_eq!(run.reason("Complete"), "CompletionsReached", "{mode}");
+    }
+}
+
+#[test]
 fn pods_of_a_job_that_is_gone_or_over_are_let_go() {
     let mut run = Run::new(|_| {});
     run.settle();

@@ -4,7 +4,7 @@
 //! Of a pod, it says itself; then ConfigMaps of its namespace that select it, by name; then its node, and ConfigMaps of
 //! `kube-system` that select the node. The first that makes sense counts.
 
-use kinds::{ConfigMap, Labels, Node, Object, Pod, SIMULATED_BEHAVIOR, Selector};
+use kinds::{ConfigMap, Dict, Labels, Node, Object, Pod, SIMULATED_BEHAVIOR, Selector};
 use object::Quantity;
 use runtime::{Caches, Change, Note, Plan};
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ fn selects(map: &ConfigMap, labels: &Labels) -> bool {
 
 /// Whether a change of a ConfigMap is one of what is said; and where.
 pub(super) fn concerned(change: &Change<ConfigMap>) -> Option<&str> {
-    fn says(map: Option<&Arc<Object<ConfigMap>>>) -> Option<&BTreeMap<String, String>> {
+    fn says(map: Option<&Arc<Object<ConfigMap>>>) -> Option<&Dict<String>> {
         map.filter(|map| map.metadata.labels.contains_key(SIMULATED_BEHAVIOR)).map(|map| &map.data)
     }
     let differs = says(change.old.as_ref()) != says(change.new.as_ref());

@@ -18,6 +18,7 @@ pub use faults::Faults;
 pub use sabotage::{How, Sabotage};
 pub use world::World;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 use users::Users;
 
@@ -35,8 +36,8 @@ const REST: Duration = Duration::from_secs(600);
 /// The same where there are many runs that are nearly alike.
 const SHORT_REST: Duration = Duration::from_secs(60);
 
-/// What cannot be done may be said again meanwhile, so often.
-const MAX_COMPLAINTS: usize = 100;
+/// What cannot be done may be said again meanwhile, so often of each object: a burst, and one every five minutes.
+const MAX_COMPLAINTS: usize = 30;
 
 /// So many of the last writes are shown with a failure.
 const RECENT: usize = 40;
@@ -174,7 +175,12 @@ async fn settle(world: &World, rest: Duration) -> Result<(), String> {
     tokio::time::sleep(rest).await;
     let (complaints, written): (Vec<_>, Vec<_>) =
         world.trace().split_off(before).into_iter().partition(|write| write.contains("/events"));
-    if !written.is_empty() || complaints.len() > MAX_COMPLAINTS {
+    let mut often = BTreeMap::<_, usize>::new();
+    for complaint in complaints.iter().filter_map(|complaint| complaint.split_once(' ')) {
+        *often.entry(complaint.1).or_default() += 1;
+    }
+    let is_noisy = often.values().any(|times| *times > MAX_COMPLAINTS);
+    if !written.is_empty() || is_noisy {
         let written = if written.is_empty() { complaints } else { written };
         return Err(format!("does not come to rest:\n  {}", written.join("\n  ")));
     }

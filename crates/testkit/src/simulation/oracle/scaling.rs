@@ -2,7 +2,7 @@
 
 use super::{Gaps, Observed, count};
 use kinds::{
-    Deployment, HorizontalPodAutoscaler, Job, Kind, LabelSelector, Object, PersistentVolumeClaim, Pod,
+    Deployment, Dict, HorizontalPodAutoscaler, Job, Kind, LabelSelector, Object, PersistentVolumeClaim, Pod,
     PodDisruptionBudget, ReplicaSet, ReplicationController, ResourceQuota, Service, StatefulSet,
 };
 use object::{Quantity, Value, View};
@@ -146,6 +146,6 @@ pub(super) fn quota(all: &Observed, quota: &Object<ResourceQuota>, gaps: &mut Ga
         other => panic!("nobody counts {other}"),
     };
     gaps.same("what it grants", &quota.spec.hard, &quota.status.hard);
-    let wanted: BTreeMap<String, Quantity> = quota.spec.hard.keys().map(|name| (name.clone(), used(name))).collect();
+    let wanted: Dict<Quantity> = quota.spec.hard.keys().map(|name| (name.clone(), used(name))).collect();
     gaps.same("what is used", &wanted, &quota.status.used);
 }
