@@ -44,10 +44,10 @@ fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
 
 fn plan(observed: &Observed, now: Time) -> Plan {
     let mut plan = Plan::default();
-    let Some(configuration) = observed.map.data.get(CONFIGURATION) else { return plan };
+    let said = observed.map.data();
+    let Some(configuration) = said.get(CONFIGURATION) else { return plan };
     let valid: Vec<_> = observed.tokens.iter().filter(|token| end(token).is_none_or(|end| end > now)).collect();
-    let mut data: BTreeMap<_, _> =
-        observed.map.data.iter().filter(|(field, _)| !field.starts_with(SIGNATURE)).map(owned).collect();
+    let mut data: BTreeMap<_, _> = said.iter().filter(|(field, _)| !field.starts_with(SIGNATURE)).map(owned).collect();
     for (id, secret) in valid.iter().filter_map(|token| credentials(token)) {
         data.insert(format!("{SIGNATURE}{id}"), sign(configuration, &id, &secret));
     }
@@ -65,7 +65,7 @@ fn owned((field, text): (&String, &String)) -> (String, String) {
 }
 
 /// The two halves of a token that may sign.
-fn credentials(token: &Secret) -> Option<(String, String)> {
+fn credentials(token: &Object<Secret>) -> Option<(String, String)> {
     let (id, secret) = (field(token, "token-id")?, field(token, "token-secret")?);
     let is_named_so = token.metadata.name.strip_prefix(TOKEN_NAME) == Some(id.as_str());
     let may_sign = field(token, "usage-bootstrap-signing").as_deref() == Some("true");

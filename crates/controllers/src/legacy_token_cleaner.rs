@@ -49,7 +49,7 @@ fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
     let account = caches.of::<ServiceAccount>().named(namespace, secret.metadata.annotation(ACCOUNT_NAME));
     let is_old = is_before(secret.metadata.creation_timestamp, request.now);
     Some(Observed {
-        tracked: tracking.and_then(|map| date(map.data.get("since")?)),
+        tracked: tracking.and_then(|map| date(map.data().get("since")?)),
         is_listed: account.is_some_and(|account| lists(&account, &secret)),
         is_mounted: is_old
             && caches.of::<Pod>().in_namespace(namespace).iter().any(|pod| mentions(&pod.json(), name, false)),

@@ -63,7 +63,7 @@ enum Wants {
     },
 }
 
-fn wants(secret: &Secret, account: Option<&Object<ServiceAccount>>, authority: &str) -> Wants {
+fn wants(secret: &Object<Secret>, account: Option<&Object<ServiceAccount>>, authority: &str) -> Wants {
     let uid = secret.metadata.annotation(UID);
     let Some(account) = account.filter(|account| uid.is_empty() || uid == account.metadata.uid) else {
         return Wants::Deletion;
@@ -71,11 +71,12 @@ fn wants(secret: &Secret, account: Option<&Object<ServiceAccount>>, authority: &
     if account.metadata.is_being_deleted() {
         return Wants::Nothing;
     }
-    let holds = |field: &str, value: &str| secret.data.get(field).is_some_and(|data| *data == encoded(value));
-    let has_token = secret.data.get("token").is_some_and(|token| !token.is_empty());
+    let data = secret.data();
+    let holds = |field: &str, value: &str| data.get(field).is_some_and(|data| *data == encoded(value));
+    let has_token = data.get("token").is_some_and(|token| !token.is_empty());
     let is_complete = !uid.is_empty()
         && has_token
-        && secret.data.get("namespace").is_some_and(|namespace| !namespace.is_empty())
+        && data.get("namespace").is_some_and(|namespace| !namespace.is_empty())
         && (authority.is_empty() || holds("ca.crt", authority));
     if is_complete { Wants::Nothing } else { Wants::Content { token: !has_token } }
 }
@@ -165,7 +166,7 @@ mod tests {
         let (before, account) = (secret("", &json!({ "own": encoded("x") })), account("u"));
         let after = Object::<Secret>::of(&filled(&before, &account, Some("t"), "PEM"));
         assert_eq!(wants(&after, Some(&account), "PEM"), Wants::Nothing);
-        assert_eq!(after.data.get("own"), Some(&encoded("x")));
+        assert_eq!(after.data().get("own"), Some(&encoded("x")));
         let plan = plan(&before, Some(&account), &Wants::Content { token: true }, Some("t"), "PEM");
         assert_eq!(plan.summary(), ["update secrets s"]);
     }

@@ -24,14 +24,14 @@ pub(crate) fn is_token(secret: &Secret) -> bool {
 }
 
 /// A field of a token, if it is there and text.
-pub(crate) fn field(token: &Secret, name: &str) -> Option<String> {
-    token.data.get(name).and_then(|data| String::from_utf8(base64::decode(data)?).ok())
+pub(crate) fn field(token: &Object<Secret>, name: &str) -> Option<String> {
+    token.data().get(name).and_then(|data| String::from_utf8(base64::decode(data)?).ok())
 }
 
 /// When the time of a token is over. What cannot be read is over: a token that lives longer than was meant is worse
 /// than one that does not.
-pub(crate) fn end(token: &Secret) -> Option<Time> {
-    token.data.contains_key("expiration").then(|| {
+pub(crate) fn end(token: &Object<Secret>) -> Option<Time> {
+    token.data().contains_key("expiration").then(|| {
         let text = field(token, "expiration").unwrap_or_default();
         Time::parse(&text).unwrap_or_default()
     })

@@ -1,6 +1,6 @@
 //! Kinds of the core group that are neither pods nor nodes nor storage.
 
-use crate::{Condition, Dict, Labels, Meta, ObjectReference, kind};
+use crate::{Condition, Dict, Labels, Meta, Object, ObjectReference, kind};
 use object::{Quantity, Value};
 use serde::Deserialize;
 
@@ -27,11 +27,11 @@ pub struct NamespaceStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// Without its data, which may be large, and which loops want of few: [`Object::data`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ConfigMap {
     pub metadata: Meta,
-    pub data: Dict<String>,
 }
 
 kind!(ConfigMap, "v1", "configmaps", namespaced,
@@ -43,18 +43,30 @@ kind!(ConfigMap, "v1", "configmaps", namespaced,
 /// A label of ConfigMaps that say how simulated pods and nodes behave.
 pub const SIMULATED_BEHAVIOR: &str = "simulated.setpoint.dev/behavior";
 
-/// Without the data of most: tokens are what loops look at, and those they decode themselves.
+/// Without its data, as above.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Secret {
     pub metadata: Meta,
     #[serde(rename = "type")]
     pub kind: String,
-    /// In base64.
-    pub data: Dict<String>,
 }
 
 kind!(Secret, "v1", "secrets", namespaced);
+
+impl Object<ConfigMap> {
+    /// Read anew each time.
+    pub fn data(&self) -> Dict<String> {
+        self.part("data")
+    }
+}
+
+impl Object<Secret> {
+    /// In base64; read anew each time.
+    pub fn data(&self) -> Dict<String> {
+        self.part("data")
+    }
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

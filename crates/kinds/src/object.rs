@@ -2,7 +2,7 @@
 
 use crate::Meta;
 use bytes::Bytes;
-use object::{Edit, Value};
+use object::{Edit, Value, View};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -162,6 +162,14 @@ impl<K: Kind> Object<K> {
         value.set("apiVersion", K::ID.api_version.as_ref());
         value.object_or_new("metadata").set("resourceVersion", self.view.meta().resource_version.as_str());
         value
+    }
+}
+
+impl<K> Object<K> {
+    /// A field that the view leaves out. Nothing if it is not there, or not what it should be.
+    pub(crate) fn part<T: DeserializeOwned + Default>(&self, field: &str) -> T {
+        let value: Value = serde_json::from_slice(&self.raw.json).unwrap_or_default();
+        object::from_value(value.at(field)).unwrap_or_default()
     }
 }
 

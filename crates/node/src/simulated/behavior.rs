@@ -91,10 +91,9 @@ impl Behavior {
 
     fn take_maps(&mut self, namespace: &str, labels: &Labels, caches: &Caches) {
         let mut maps = caches.of::<ConfigMap>().by("behavior", namespace);
-        maps.retain(|map| selects(map, labels));
         maps.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-        for map in maps {
-            self.take(map.data.iter().map(|(key, value)| (key.as_str(), value)));
+        for data in maps.iter().map(|map| map.data()).filter(|data| selects(data, labels)) {
+            self.take(data.iter().map(|(key, value)| (key.as_str(), value)));
         }
     }
 
@@ -118,16 +117,16 @@ impl Behavior {
     }
 }
 
-/// Whether a ConfigMap is about something with these labels.
-fn selects(map: &ConfigMap, labels: &Labels) -> bool {
-    let selector = map.data.get(SELECTOR).and_then(|text| Selector::parse(text).ok());
+/// Whether the data of a ConfigMap is about something with these labels.
+fn selects(data: &Dict<String>, labels: &Labels) -> bool {
+    let selector = data.get(SELECTOR).and_then(|text| Selector::parse(text).ok());
     selector.is_some_and(|selector| selector.matches(|key| labels.get(key).map(String::as_str)))
 }
 
 /// Whether a change of a ConfigMap is one of what is said; and where.
 pub(super) fn concerned(change: &Change<ConfigMap>) -> Option<&str> {
-    fn says(map: Option<&Arc<Object<ConfigMap>>>) -> Option<&Dict<String>> {
-        map.filter(|map| map.metadata.labels.contains_key(SIMULATED_BEHAVIOR)).map(|map| &map.data)
+    fn says(map: Option<&Arc<Object<ConfigMap>>>) -> Option<Dict<String>> {
+        map.filter(|map| map.metadata.labels.contains_key(SIMULATED_BEHAVIOR)).map(|map| map.data())
     }
     let differs = says(change.old.as_ref()) != says(change.new.as_ref());
     change.sides().next().filter(|_| differs).map(|map| map.metadata.namespace.as_str())
@@ -151,14 +150,14 @@ pub(super) fn review(map: &Object<ConfigMap>) -> Plan {
     plan
 }
 
-fn mistakes(map: &ConfigMap) -> Vec<String> {
-    let mut mistakes = Vec::new();
-    match map.data.get(SELECTOR).map(|text| Selector::parse(text)) {
+fn mistakes(map: &Object<ConfigMap>) -> Vec<String> {
+    let (mut mistakes, data) = (Vec::new(), map.data());
+    match data.get(SELECTOR).map(|text| Selector::parse(text)) {
         None => mistakes.push("data.selector: required; an empty one selects everything".to_owned()),
         Some(Err(error)) => mistakes.push(format!("data.selector: {error}")),
         Some(Ok(_)) => {}
     }
-    for (key, value) in map.data.iter().filter(|(key, _)| *key != SELECTOR) {
+    for (key, value) in data.iter().filter(|(key, _)| *key != SELECTOR) {
         let why = match KEYS.iter().find(|(name, _)| name == key) {
             None => Some("nothing of that name can be said"),
             Some(("state", _)) if map.metadata.namespace != OF_NODES => Some("only nodes have one, in kube-system"),
