@@ -368,10 +368,10 @@ fn devices() -> Vec<Resource> {
             .selectable(&["spec.nodeName", "spec.driver"])
             .strategy(&strategy::resource_slice::STRATEGY).printer(&print::RESOURCE_SLICE),
         cluster("resource.k8s.io/v1beta2", "DeviceTaintRule", "devicetaintrules").subresources(&[Status])
-            .strategy(&strategy::device_taint::RULE),
+            .strategy(&strategy::device_taint::RULE).printer(&print::DEVICE_TAINT_RULE),
         cluster("resource.k8s.io/v1alpha3", "DeviceTaintRule", "devicetaintrules").subresources(&[Status])
             .stored_as("devicetaintrules.resource.k8s.io", "resource.k8s.io/v1beta2")
-            .strategy(&strategy::device_taint::RULE),
+            .strategy(&strategy::device_taint::RULE).printer(&print::DEVICE_TAINT_RULE),
     ]
 }
 
