@@ -194,6 +194,14 @@ impl Authorization {
         authz::authorize(&attributes, &self.graph.read(), &self.rules.read()).is_allowed()
     }
 
+    /// The same for a question; an error says no in the words that clients know.
+    pub(crate) fn answer(&self, user: &User, question: &Question) -> Result<(), ApiError> {
+        match authz::authorize(&question.attributes(user), &self.graph.read(), &self.rules.read()).is_allowed() {
+            true => Ok(()),
+            false => Err(question.refusal(user, "")),
+        }
+    }
+
     /// What a user may do in a namespace.
     pub(crate) async fn granted(&self, api: &Api, user: &User, namespace: &str) -> Granted {
         self.feeds.caught_up(&api.registry.cache).await;

@@ -290,3 +290,94 @@ async fn claims_and_ingresses_get_the_class_that_is_the_default() {
     let ingress = cluster.create(ingresses, "a", json!({ "spec": { "defaultBackend": backend } })).await.unwrap();
     assert_eq!(ingress["spec"]["ingressClassName"], "proxy");
 }
+
+const RESOURCE: &str = "/apis/resource.k8s.io/v1";
+
+#[tokio::test]
+async fn only_namespaces_that_say_so_look_at_the_devices_of_others() {
+    let cluster = Cluster::start().await;
+    let claim = |admin: bool| {
+        let exactly = json!({ "deviceClassName": "gpu", "adminAccess": admin });
+        json!({ "spec": { "devices": { "requests": [{ "name": "a", "exactly": exactly }] } } })
+    };
+    let claims = format!("{RESOURCE}/namespaces/default/resourceclaims");
+    let templates = format!("{RESOURCE}/namespaces/default/resourceclaimtemplates");
+    cluster.create(&claims, "plain", claim(false)).await.unwrap();
+    let why = "spec.devices.requests[0].adminAccess: Forbidden: admin access to devices requires the \
+               `resource.kubernetes.io/admin-access: true` label on the containing namespace";
+    let refused = cluster.create(&claims, "monitor", claim(true)).await.unwrap_err();
+    assert_eq!(refused.to_string(), format!("ResourceClaim.resource.k8s.io \"monitor\" is invalid: {why}"));
+    let refused = cluster.create(&templates, "monitor", json!({ "spec": claim(true) })).await.unwrap_err();
+    assert_eq!(refused.to_string(), format!("ResourceClaimTemplate.resource.k8s.io \"monitor\" is invalid: {why}"));
+    // Nor can it be granted what it did not ask for.
+    let mut granted = cluster.admin.get(&format!("{claims}/plain")).await.unwrap();
+    let result = json!({ "request": "a", "driver": "d", "pool": "p", "device": "x", "adminAccess": true });
+    granted["status"] = json!({ "allocation": { "devices": { "results": [result] } } });
+    let refused = cluster.admin.update(&format!("{claims}/plain/status"), &granted).await.unwrap_err();
+    assert!(refused.to_string().contains("status.allocation.devices.results[0].adminAccess: Forbidden"), "{refused}");
+    let label = json!({ "metadata": { "labels": { "resource.kubernetes.io/admin-access": "true" } } });
+    cluster.admin.patch("/api/v1/namespaces/default", &label).await.unwrap();
+    cluster.create(&claims, "monitor", claim(true)).await.unwrap();
+    cluster.create(&templates, "monitor", json!({ "spec": claim(true) })).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_taint_of_a_device_says_since_when_it_is_there() {
+    let cluster = Cluster::start().await;
+    let slice = json!({ "spec": {
+        "driver": "gpu.example.com", "pool": { "name": "p", "resourceSliceCount": 1 }, "nodeName": "n",
+        "devices": [{ "name": "a", "taints": [
+            { "key": "x", "effect": "NoExecute" },
+            { "key": "y", "effect": "NoSchedule", "timeAdded": "2020-01-01T00:00:00Z" },
+        ] }],
+    } });
+    let made = cluster.create(&format!("{RESOURCE}/resourceslices"), "s", slice).await.unwrap();
+    let taints = &made["spec"]["devices"][0]["taints"];
+    assert_eq!(taints[0]["timeAdded"], made["metadata"]["creationTimestamp"]);
+    assert_eq!(taints[1]["timeAdded"], "2020-01-01T00:00:00Z");
+}
+
+#[tokio::test]
+async fn whoever_writes_the_status_of_a_claim_needs_a_right_to_what_it_says() {
+    let cluster = Cluster::start().await;
+    let claims = format!("{RESOURCE}/namespaces/default/resourceclaims");
+    let request = json!({ "name": "a", "exactly": { "deviceClassName": "gpu" } });
+    let made = cluster.create(&claims, "c", json!({ "spec": { "devices": { "requests": [request] } } })).await.unwrap();
+    let rule = |verbs: &[&str], resource: &str| json!({ "apiGroups": ["resource.k8s.io"], "resources": [resource], "verbs": verbs });
+    let grant = async |name: &str, rules: Value| {
+        let path = "/apis/rbac.authorization.k8s.io/v1";
+        cluster.create(&format!("{path}/clusterroles"), name, json!({ "rules": rules })).await.unwrap();
+        let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name });
+        let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "driver" });
+        let binding = json!({ "roleRef": role, "subjects": [subject] });
+        cluster.create(&format!("{path}/clusterrolebindings"), name, binding).await.unwrap();
+    };
+    let driver = Local::new(cluster.api.clone(), user("driver", &["system:authenticated"]), "test");
+    let path = format!("{claims}/c/status");
+    let device = json!({ "driver": "d.example.com", "pool": "p", "device": "x" });
+    let mut allocated = made.clone();
+    let mut result = device.clone();
+    result["request"] = json!("a");
+    allocated["status"] = json!({ "allocation": { "devices": { "results": [result] } } });
+    grant("status", json!([rule(&["update"], "resourceclaims/status")])).await;
+    let refused = driver.update(&path, &allocated).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "ResourceClaim.resource.k8s.io \"c\" is invalid: status.allocation: Forbidden: changing status.allocation or \
+         status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"update\" permission: \
+         resourceclaims.resource.k8s.io is forbidden: User \"driver\" cannot update resource \"resourceclaims/binding\" \
+         in API group \"resource.k8s.io\" at the cluster scope"
+    );
+    grant("binding", json!([rule(&["update"], "resourceclaims/binding")])).await;
+    let mut reported = driver.update(&path, &allocated).await.unwrap();
+    reported["status"]["devices"] = json!([device]);
+    let refused = driver.update(&path, &reported).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("changing status.devices requires resource=\"resourceclaims/driver\""),
+        "{refused}"
+    );
+    let mut of_driver = rule(&["arbitrary-node:update"], "resourceclaims/driver");
+    of_driver["resourceNames"] = json!(["d.example.com"]);
+    grant("reporting", json!([of_driver])).await;
+    driver.update(&path, &reported).await.unwrap();
+}

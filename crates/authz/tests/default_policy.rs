@@ -81,7 +81,7 @@ const RESOURCES: &[(&str, &[&str])] = &[
     ("node.k8s.io", &["runtimeclasses"]),
     ("policy", &["poddisruptionbudgets", "poddisruptionbudgets/status"]),
     ("rbac.authorization.k8s.io", &["clusterroles", "rolebindings", "roles"]),
-    ("resource.k8s.io", &["resourceclaims", "resourceclaims/status", "resourceslices"]),
+    ("resource.k8s.io", &["devicetaintrules", "resourceclaims", "resourceclaims/status", "resourceslices"]),
     ("scheduling.k8s.io", &["podgroups", "podgroups/status", "priorityclasses", "workloads"]),
     ("storage.k8s.io", &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattachments/status"]),
 ];

@@ -9,7 +9,9 @@ mod bootstrap_signer;
 mod certificates;
 mod cron_job;
 mod daemon_set;
+mod departure;
 mod deployment;
+mod device_taint_eviction;
 mod disruption;
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
@@ -100,6 +102,7 @@ const ALL: &[Make] = &[
 /// Loops that have to be told something about the cluster.
 const CONFIGURED: &[fn(&Settings) -> Controller] = &[
     certificates::controller,
+    device_taint_eviction::controller,
     node_ipam::controller,
     node_lifecycle::controller,
     root_ca::controller,

@@ -3,14 +3,20 @@
 //! A taint that is tolerated for a time is counted from when it was put on the node, or from when the pod came if that
 //! was later. When a taint goes, so does the intention. Who taints nodes is not this loop's business.
 
-use crate::pod_condition::{DISRUPTION_TARGET, Verdict, report};
+use crate::departure::{self, Pending, Words};
 use kinds::{Key, Node, Object, Pod, Taint, Time};
 use parking_lot::Mutex;
-use runtime::{Caches, Change, Controller, Note, Plan};
+use runtime::{Caches, Change, Controller, Plan};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const EVENT: &str = "TaintManagerEviction";
+const WORDS: Words = Words {
+    event: "TaintManagerEviction",
+    marking: "Marking for deletion Pod {pod}",
+    cancelling: "Cancelling deletion of Pod {pod}",
+    reason: "DeletionByTaintManager",
+    message: "Taint manager: deleting due to NoExecute taint",
+};
 /// Many, since each waits for two writes, one after the other: when many nodes are lost at once the API is busy, and
 /// thousands of pods have to leave.
 const WORKERS: usize = 64;
@@ -60,43 +66,11 @@ fn taints_under(pod: &Pod, caches: &Caches) -> Vec<Taint> {
     caches.of::<Node>().named("", &pod.spec.node_name).map(|node| driving(&node)).unwrap_or_default()
 }
 
-/// A pod that is going to be deleted unless something changes.
-#[derive(Clone, Debug, PartialEq)]
-struct Pending {
-    uid: String,
-    /// When that was first clear: for taints that do not say since when they are there.
-    since: Time,
-}
-
 /// What to do with a pod on a node with these taints, and what to remember of it.
 fn plan(pod: &Object<Pod>, taints: &[Taint], before: Option<Pending>, now: Time) -> (Plan, Option<Pending>) {
-    let mut plan = Plan::default();
-    let before = before.filter(|before| before.uid == pod.metadata.uid);
-    if pod.metadata.is_being_deleted() {
-        return (plan, None);
-    }
-    let noticed = before.as_ref().map_or(now, |before| before.since);
-    let name = pod.key();
-    let Some(delay) = remaining(pod, taints, noticed, now) else {
-        if before.is_some() {
-            plan.event(Note::normal(pod, EVENT, format!("Cancelling deletion of Pod {name}")));
-        }
-        return (plan, None);
-    };
-    if delay.is_zero() {
-        plan.event(Note::normal(pod, EVENT, format!("Marking for deletion Pod {name}")));
-        let verdict = Verdict {
-            kind: DISRUPTION_TARGET,
-            status: "True",
-            reason: "DeletionByTaintManager",
-            message: "Taint manager: deleting due to NoExecute taint",
-        };
-        report(&mut plan, pod, Some(&verdict), None, now);
-        plan.delete(pod);
-    } else {
-        plan.requeue_after(delay);
-    }
-    (plan, Some(Pending { uid: pod.metadata.uid.clone(), since: noticed }))
+    let before = Pending::of(before, pod);
+    let remaining = remaining(pod, taints, Pending::noticed(before.as_ref(), now), now);
+    departure::plan(pod, remaining, before, &WORDS, now)
 }
 
 /// How long a pod may still stay; none if forever.

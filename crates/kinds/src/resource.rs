@@ -3,7 +3,7 @@
 use crate::{Condition, Meta, Node, NodeSelector, Taint, Time, Toleration, kind};
 use object::{Quantity, Value};
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -13,7 +13,16 @@ pub struct ResourceClaim {
     pub status: ResourceClaimStatus,
 }
 
-kind!(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", namespaced);
+kind!(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", namespaced,
+"pool" => |claim| {
+    let pools = claim.results().map(|result| pool_name(&result.driver, &result.pool));
+    pools.collect::<BTreeSet<String>>().into_iter().collect()
+});
+
+/// A pool of devices, as slices and claims are found by it.
+pub fn pool_name(driver: &str, pool: &str) -> String {
+    format!("{driver}/{pool}")
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -116,6 +125,7 @@ pub struct AllocatedDevice {
     pub pool: String,
     pub device: String,
     pub admin_access: bool,
+    pub tolerations: Vec<Toleration>,
     #[serde(rename = "shareID")]
     pub share_id: Option<String>,
     pub consumed_capacity: BTreeMap<String, Quantity>,
@@ -145,6 +155,11 @@ pub struct Consumer {
 impl ResourceClaim {
     pub fn is_reserved_for(&self, uid: &str) -> bool {
         self.status.reserved_for.iter().any(|consumer| consumer.uid == uid)
+    }
+
+    /// The devices it has.
+    pub fn results(&self) -> impl Iterator<Item = &AllocatedDevice> {
+        self.status.allocation.iter().flat_map(|allocation| &allocation.devices.results)
     }
 }
 
@@ -189,7 +204,8 @@ pub struct ResourceSlice {
     pub spec: ResourceSliceSpec,
 }
 
-kind!(ResourceSlice, "resource.k8s.io/v1", "resourceslices", cluster);
+kind!(ResourceSlice, "resource.k8s.io/v1", "resourceslices", cluster,
+"pool" => |slice| vec![pool_name(&slice.spec.driver, &slice.spec.pool.name)]);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -300,4 +316,45 @@ pub struct CounterSet {
 #[serde(default)]
 pub struct Counter {
     pub value: Quantity,
+}
+
+/// Taints devices that are selected, whatever their slices say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeviceTaintRule {
+    pub metadata: Meta,
+    pub spec: DeviceTaintRuleSpec,
+    pub status: DeviceTaintRuleStatus,
+}
+
+kind!(DeviceTaintRule, "resource.k8s.io/v1beta2", "devicetaintrules", cluster);
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeviceTaintRuleSpec {
+    /// Absent, it selects nothing; empty, everything.
+    pub device_selector: Option<DeviceTaintSelector>,
+    pub taint: Taint,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct DeviceTaintSelector {
+    pub driver: Option<String>,
+    pub pool: Option<String>,
+    pub device: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeviceTaintRuleStatus {
+    pub conditions: Vec<Condition>,
+}
+
+impl DeviceTaintRule {
+    pub fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+        let selector = self.spec.device_selector.as_ref();
+        selector.is_some_and(|by| is(&by.driver, driver) && is(&by.pool, pool) && is(&by.device, device))
+    }
 }

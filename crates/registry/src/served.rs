@@ -13,9 +13,19 @@ pub struct Served {
 }
 
 impl Resource {
-    /// Whether it may still change in any way, and is served only where it is asked for.
+    /// Whether it may still change, and is served only where it is asked for. Upstream's clusters get the group of
+    /// metrics from outside, so whether it is served is not asked there.
     pub fn is_preview(&self) -> bool {
-        self.version.contains("alpha")
+        self.stage() != "api/ga" && self.group != "metrics.k8s.io"
+    }
+
+    /// What it is switched with besides its own name.
+    fn stage(&self) -> &'static str {
+        match &self.version {
+            version if version.contains("alpha") => "api/alpha",
+            version if version.contains("beta") => "api/beta",
+            _ => "api/ga",
+        }
     }
 }
 
@@ -49,8 +59,7 @@ impl FromStr for Served {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let versions: BTreeMap<String, bool> =
-            builtin().iter().map(|row| (row.api_version(), row.is_preview())).collect();
+        let versions: BTreeMap<String, &Resource> = builtin().iter().map(|row| (row.api_version(), &**row)).collect();
         let mut asked = BTreeMap::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, "true"));
@@ -59,21 +68,25 @@ impl FromStr for Served {
                 matches!(name, "api/all" | "api/ga" | "api/beta" | "api/alpha") || versions.contains_key(name);
             if !is_known {
                 let known: Vec<&str> =
-                    versions.iter().filter(|(_, preview)| **preview).map(|(name, _)| &**name).collect();
+                    versions.iter().filter(|(_, row)| row.is_preview()).map(|(name, _)| &**name).collect();
                 let known = known.join(", ");
-                return Err(format!("{name}: no such version; api/alpha, api/all or one of {known} can be switched"));
+                return Err(format!(
+                    "{name}: no such version; api/alpha, api/beta, api/all or one of {known} can be switched"
+                ));
             }
-            if !value && (matches!(name, "api/ga" | "api/beta") || versions.get(name) == Some(&false)) {
+            if !value && (name == "api/ga" || versions.get(name).is_some_and(|row| !row.is_preview())) {
                 return Err(format!("{name} is always served: the cluster itself relies on it"));
             }
             asked.insert(name, value);
         }
-        let is_on = |version: &str| {
-            let asked = [version, "api/alpha", "api/all"].iter().find_map(|name| asked.get(name).copied());
-            asked.unwrap_or(false)
+        let is_on = |row: &Resource| {
+            let names = [row.api_version(), row.stage().to_owned(), "api/all".to_owned()];
+            names.iter().find_map(|name| asked.get(name.as_str()).copied()).unwrap_or(false)
         };
-        let previews = versions.iter().filter(|(version, preview)| **preview && is_on(version));
-        Ok(Served { previews: previews.map(|(version, _)| version.clone()).collect() })
+        let on = builtin().iter().filter(|row| row.is_preview() && is_on(row));
+        // What is stored in another version is of no use without that.
+        let previews = on.flat_map(|row| [row.api_version(), row.stored_as.to_string()]).collect();
+        Ok(Served { previews })
     }
 }
 
@@ -96,11 +109,13 @@ mod tests {
             ("", &[][..]),
             ("scheduling.k8s.io/v1alpha2=true", &["PodGroup", "Workload"]),
             ("scheduling.k8s.io/v1alpha2", &["PodGroup", "Workload"]),
-            ("api/alpha=true", &["PodGroup", "Workload"]),
-            ("api/all=true", &["PodGroup", "Workload"]),
-            ("api/all=true,api/alpha=false", &[]),
-            ("scheduling.k8s.io/v1alpha2=false,api/alpha=true", &[]),
-            ("api/beta=true,apps/v1=true", &[]),
+            ("resource.k8s.io/v1beta2", &["DeviceTaintRule"]),
+            ("resource.k8s.io/v1alpha3", &["DeviceTaintRule", "DeviceTaintRule"]),
+            ("api/alpha=true", &["PodGroup", "Workload", "DeviceTaintRule", "DeviceTaintRule"]),
+            ("api/all=true", &["PodGroup", "Workload", "DeviceTaintRule", "DeviceTaintRule"]),
+            ("api/all=true,api/alpha=false", &["DeviceTaintRule"]),
+            ("scheduling.k8s.io/v1alpha2=false,api/alpha=true", &["DeviceTaintRule", "DeviceTaintRule"]),
+            ("api/beta=true,apps/v1=true", &["DeviceTaintRule"]),
         ] {
             assert_eq!(kinds(asked), expected, "{asked}");
         }
@@ -111,7 +126,8 @@ mod tests {
         for (asked, expected) in [
             (
                 "apps/v2=true",
-                "apps/v2: no such version; api/alpha, api/all or one of scheduling.k8s.io/v1alpha2 can be switched",
+                "apps/v2: no such version; api/alpha, api/beta, api/all or one of resource.k8s.io/v1alpha3, \
+                 resource.k8s.io/v1beta2, scheduling.k8s.io/v1alpha2 can be switched",
             ),
             ("api/alpha=yes", "api/alpha=yes: expected true or false"),
             ("apps/v1=false", "apps/v1 is always served: the cluster itself relies on it"),

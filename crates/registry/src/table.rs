@@ -367,6 +367,11 @@ fn devices() -> Vec<Resource> {
         cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
             .selectable(&["spec.nodeName", "spec.driver"])
             .strategy(&strategy::resource_slice::STRATEGY).printer(&print::RESOURCE_SLICE),
+        cluster("resource.k8s.io/v1beta2", "DeviceTaintRule", "devicetaintrules").subresources(&[Status])
+            .strategy(&strategy::device_taint::RULE).printer(&print::DEVICE_TAINT_RULE),
+        cluster("resource.k8s.io/v1alpha3", "DeviceTaintRule", "devicetaintrules").subresources(&[Status])
+            .stored_as("devicetaintrules.resource.k8s.io", "resource.k8s.io/v1beta2")
+            .strategy(&strategy::device_taint::RULE).printer(&print::DEVICE_TAINT_RULE),
     ]
 }
 

@@ -12,9 +12,9 @@ use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
 use ambient::{Ambient, Clock};
 use kinds::{
-    CSIDriver, CSINode, CSIStorageCapacity, DeviceClass, Key, Namespace, Node, PersistentVolume, PersistentVolumeClaim,
-    Pod, PodDisruptionBudget, PodGroup, ReplicaSet, ReplicationController, ResourceClaim, ResourceSlice, Service,
-    StatefulSet, StorageClass, Time,
+    CSIDriver, CSINode, CSIStorageCapacity, DeviceClass, DeviceTaintRule, Key, Namespace, Node, PersistentVolume,
+    PersistentVolumeClaim, Pod, PodDisruptionBudget, PodGroup, ReplicaSet, ReplicationController, ResourceClaim,
+    ResourceSlice, Service, StatefulSet, StorageClass, Time,
 };
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -38,6 +38,7 @@ enum News {
     Namespace(Change<Namespace>),
     Service(Change<Service>),
     Slice(Change<ResourceSlice>),
+    TaintRule(Change<DeviceTaintRule>),
     Claim(Change<ResourceClaim>),
     Group(Change<PodGroup>),
     /// Something that pods refused by these may have waited for, and what it is called.
@@ -151,6 +152,14 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
         false => controller,
         true => controller.watches_changes::<PodGroup>(move |change, _| {
             groups.put(News::Group(change.clone()));
+            Vec::new()
+        }),
+    };
+    let rules = told(&inbox);
+    let controller = match configuration.device_taint_rules {
+        false => controller,
+        true => controller.watches_changes::<DeviceTaintRule>(move |change, _| {
+            rules.put(News::TaintRule(change.clone()));
             Vec::new()
         }),
     };
@@ -274,6 +283,10 @@ impl Loop {
         for slice in caches.of::<ResourceSlice>().all() {
             scheduler.slice_changed(&Change::new(slice), now);
         }
+        let rules = configuration.device_taint_rules.then(|| caches.of::<DeviceTaintRule>().all());
+        for rule in rules.into_iter().flatten() {
+            scheduler.taint_rule_changed(&Change::new(rule), now);
+        }
         for claim in caches.of::<ResourceClaim>().all() {
             scheduler.claim_changed(&Change::new(claim), now);
         }
@@ -336,6 +349,7 @@ fn take_in(scheduler: &mut Scheduler, news: News, now: Instant) {
         News::Namespace(change) => scheduler.namespace_changed(&change),
         News::Service(change) => scheduler.service_changed(&change),
         News::Slice(change) => scheduler.slice_changed(&change, now),
+        News::TaintRule(change) => scheduler.taint_rule_changed(&change, now),
         News::Claim(change) => scheduler.claim_changed(&change, now),
         News::Group(change) => scheduler.group_changed(&change),
         News::Helps(plugins, event) => scheduler.helps(plugins, &event, now),

@@ -48,6 +48,7 @@ const TABLES: &[(&str, &str)] = tables!(
     "policy.v1",
     "rbac.v1",
     "resource.v1",
+    "resource.v1alpha3",
     "resource.v1beta1",
     "resource.v1beta2",
     "scheduling.v1",

@@ -4,7 +4,7 @@ use crate::explain::SchedulingDesk;
 use ambient::{Ambient, Tasks};
 use apiserver::User;
 use controllers::Settings;
-use kinds::{Key, Kind, PodGroup};
+use kinds::{DeviceTaintRule, Key, Kind, PodGroup};
 use node::simulated::Fleet;
 use prometheus::Registry;
 use runtime::{Client, Controller, Election, Identity, Manager, Recorder, Timing};
@@ -47,6 +47,7 @@ impl ControlPlane {
         let reader = as_user(clients, "system:kube-controller-manager", MANAGER);
         let mut loops = controllers::all(settings);
         let mut scheduler = scheduler.clone();
+        scheduler.device_taint_rules = settings.previews.contains(&*DeviceTaintRule::ID.api_version);
         scheduler.pod_groups = settings.previews.contains(&*PodGroup::ID.api_version);
         let (scheduler, desk) = scheduler::controller(scheduler, registry);
         loops.push(scheduler);

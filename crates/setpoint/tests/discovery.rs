@@ -123,6 +123,21 @@ async fn what_is_still_tried_out_is_served_only_where_it_is_asked_for() {
         let made = client.send(with_body(http::Method::POST, PODS, JSON, pod.to_string().into_bytes())).await;
         assert_eq!(made.json()["spec"].get("schedulingGroup").is_some(), is_there, "{asked}: {made:?}");
     }
+    for (asked, expected) in [
+        ("", &[][..]),
+        ("resource.k8s.io/v1beta2", &["v1beta2"]),
+        ("resource.k8s.io/v1alpha3", &["v1alpha3", "v1beta2"]),
+        ("api/beta=true", &["v1beta2"]),
+    ] {
+        let cluster = Cluster::serving(asked).await;
+        let client = cluster.client();
+        let served = versions(&client).await;
+        let mut served: Vec<&str> =
+            served.iter().filter_map(|version| version.strip_prefix("resource.k8s.io/")).collect();
+        served.retain(|version| *version != "v1");
+        served.sort_unstable();
+        assert_eq!(served, expected, "{asked}");
+    }
     let cluster = Cluster::serving(GROUPS).await;
     let lines = described(GROUPS, &resources(&cluster.client(), GROUPS).await);
     let expected = [

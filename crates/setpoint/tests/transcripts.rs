@@ -47,7 +47,9 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        access autoscaling cron_job daemon_set deployment devices disruption
+        access autoscaling cron_job daemon_set deployment
+        device_taints("--runtime-config", "resource.k8s.io/v1beta2=true")
+        devices disruption
         gang("--runtime-config", "scheduling.k8s.io/v1alpha2=true")
         garbage job leader logs maintenance quota rehearsal replica_set
         scheduling services stateful_set unschedulable volumes workloads

@@ -4,9 +4,12 @@
 //! committed together with the object, so that a quota or an address is never counted twice.
 
 mod certificates;
+mod claim_status_access;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod device_admin_access;
+mod device_taint_time;
 mod escalation;
 mod limit_ranger;
 mod mirror_pod;
@@ -163,6 +166,10 @@ const ALL: &[Plugin] = &[
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
     validating("PodGroupWorkloadExists", pod_group_workload_exists::validate),
     validating("PodResizeValidator", pod_resize_validator::validate),
+    // What upstream's registry does, where more than the object has to be known for it.
+    mutating("DeviceTaintTime", device_taint_time::mutate),
+    validating("DeviceAdminAccess", device_admin_access::validate),
+    validating("ClaimStatusAccess", claim_status_access::validate),
     escalation::PLUGIN,
     service_addresses::PLUGIN,
     // Policies and webhooks stand here: quota is charged for what they have made of an object.

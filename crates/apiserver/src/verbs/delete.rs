@@ -148,7 +148,7 @@ fn orphans_by_default(resource: &Resource) -> bool {
 }
 
 /// Kinds that answer a deletion with the object, as they always have.
-const ANSWERED_WITH_THE_OBJECT: [&str; 16] = [
+const ANSWERED_WITH_THE_OBJECT: [&str; 17] = [
     "pods",
     "services",
     "persistentvolumes",
@@ -157,6 +157,7 @@ const ANSWERED_WITH_THE_OBJECT: [&str; 16] = [
     "resourcequotas",
     "serviceaccounts",
     "deviceclasses",
+    "devicetaintrules",
     "resourceclaims",
     "resourceclaimtemplates",
     "resourceslices",

@@ -1,6 +1,6 @@
 //! How devices and claims to them look.
 
-use super::text::{age, is_being_deleted, name, size};
+use super::text::{age, is_being_deleted, name, since, size};
 use super::{AGE, NAME, printer, string};
 use object::{Value, View};
 
@@ -40,6 +40,22 @@ printer!(RESOURCE_SLICE = |object, now| {
     AGE => age(object, now),
 });
 
+printer!(DEVICE_TAINT_RULE = |object, now| {
+    NAME => name(object),
+    string("Key", "What the taint is known by") => taint(object).text("key"),
+    string("Value", "More about it") => taint(object).text("value"),
+    string("Effect", "What it does to claims and pods that do not tolerate it") => taint(object).text("effect"),
+    string("TimeAdded", "Since when it has had this effect") => match taint(object).at("timeAdded") {
+        Value::Null => String::new(),
+        added => since(added, now),
+    },
+    AGE => age(object, now),
+});
+
+fn taint(rule: &Value) -> &Value {
+    rule.path(&["spec", "taint"])
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::check;
@@ -71,6 +87,8 @@ mod tests {
                 (json!({ "spec": { "driver": "d" } }), json!(["", "d", ""])),
             ],
         );
+        let taint = json!({ "key": "k", "value": "v", "effect": "None" });
+        check(&DEVICE_TAINT_RULE, &[(json!({ "spec": { "taint": taint } }), json!(["k", "v", "None", ""]))]);
         check(&DEVICE_CLASS, &[(json!({}), json!([]))]);
         check(&RESOURCE_CLAIM_TEMPLATE, &[(json!({}), json!([]))]);
     }

@@ -3,10 +3,10 @@
 use crate::strategy::place::Place;
 use crate::strategy::value::set_if_empty;
 use crate::strategy::volume::validate_driver_name;
-use crate::strategy::{PLAIN, Strategy, node_selector, resource_name};
+use crate::strategy::{PLAIN, Strategy, device_taint, node_selector, resource_name};
 use cel::DeviceSelector;
 use object::field::Errors;
-use object::{Edit, Value, View, name};
+use object::{Edit, Value, View, json, name};
 
 pub const DEVICE_CLASS: Strategy = Strategy { validate: Some(validate_class), generation: true, ..PLAIN };
 pub const RESOURCE_CLAIM: Strategy = Strategy {
@@ -21,10 +21,10 @@ pub const RESOURCE_CLAIM_TEMPLATE: Strategy = Strategy {
     ..PLAIN
 };
 
-pub const TAINT_EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 const MAX_ITEMS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;
 const MAX_CONSUMERS: usize = 256;
+const MAX_BINDING_CONDITIONS: usize = 4;
 const MAX_BYTES: usize = 10 * 1024;
 const IDENTIFIER_MAX_BYTES: usize = 32;
 const NO_SUCH_REQUEST: &str =
@@ -209,20 +209,7 @@ fn validate_exact(request: &Place, errors: &mut Errors) {
         ("ExactCount", _) => count.invalid(errors, "must be greater than zero"),
         _ => request.field("allocationMode").one_of(errors, &["All", "ExactCount"]),
     }
-    for toleration in request.field("tolerations").items() {
-        toleration.field("key").follows_if_set(errors, name::qualified_name);
-        let value = toleration.field("value");
-        match toleration.field("operator").text() {
-            "Exists" if value.is_empty() => {}
-            "Exists" => value.invalid(errors, "must be empty for operator `Exists`"),
-            "Equal" => value.follows(errors, name::label_value),
-            _ => toleration.field("operator").require_one_of(errors, &["Equal", "Exists"]),
-        }
-        let effect = toleration.field("effect");
-        if !effect.is_empty() {
-            effect.one_of(errors, &TAINT_EFFECTS);
-        }
-    }
+    request.field("tolerations").items().for_each(|toleration| device_taint::validate_toleration(&toleration, errors));
 }
 
 /// Names of requests, which have to be those of the claim.
@@ -275,9 +262,36 @@ fn validate_claim_status(new: &Value, old: &Value, errors: &mut Errors) {
         validate_driver_name(&result.field("driver"), errors);
         validate_pool_name(&result.field("pool"), errors);
         result.field("device").follows(errors, name::dns_label);
+        validate_binding_conditions(&result, errors);
+        result
+            .field("tolerations")
+            .items()
+            .for_each(|toleration| device_taint::validate_toleration(&toleration, errors));
     }
     if allocation.field("nodeSelector").is_set() {
         node_selector::validate(&allocation.field("nodeSelector"), errors);
+    }
+}
+
+/// What has to be said of a device before pods can be bound to it, and what ends the wait for that: both or none.
+pub fn validate_binding_conditions(device: &Place, errors: &mut Errors) {
+    let [wanted, failed] = ["bindingConditions", "bindingFailureConditions"].map(|field| device.field(field));
+    for conditions in [&wanted, &failed] {
+        conditions.at_most(errors, MAX_BINDING_CONDITIONS);
+        conditions.items().for_each(|condition| condition.follows(errors, name::qualified_name));
+    }
+    [&wanted, &failed].iter().for_each(|conditions| conditions.unique(errors));
+    for condition in failed.items().filter(|condition| wanted.values().contains(condition.value())) {
+        condition.invalid(errors, "bindingFailureConditions must not overlap with bindingConditions");
+    }
+    match (wanted.values().is_empty(), failed.values().is_empty()) {
+        (true, false) => {
+            wanted.invalid_value(errors, json!([]), "bindingConditions are required to use bindingFailureConditions");
+        }
+        (false, true) => {
+            failed.invalid_value(errors, json!([]), "bindingFailureConditions are required to use bindingConditions");
+        }
+        _ => {}
     }
 }
 

@@ -22,6 +22,8 @@ pub mod custom_resource_version;
 pub mod daemon_set;
 pub mod deployment;
 pub mod device;
+pub mod device_capacity;
+pub mod device_taint;
 pub mod disruption_budget;
 pub mod endpoints;
 pub mod event;

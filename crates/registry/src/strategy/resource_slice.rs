@@ -1,9 +1,9 @@
 //! ResourceSlices: the devices a driver offers, and which nodes can reach them.
 
-use crate::strategy::device::{TAINT_EFFECTS, validate_pool_name, validate_qualified_name};
+use crate::strategy::device::{validate_binding_conditions, validate_pool_name, validate_qualified_name};
 use crate::strategy::place::Place;
 use crate::strategy::volume::validate_driver_name;
-use crate::strategy::{PLAIN, Strategy, node_selector};
+use crate::strategy::{PLAIN, Strategy, device_capacity, device_taint, node_selector};
 use object::field::Errors;
 use object::{Value, View, name};
 
@@ -108,15 +108,14 @@ fn validate_device(device: &Place, selects_nodes: bool, errors: &mut Errors) {
         validate_qualified_name(key, &device.field("attributes"), errors);
         validate_attribute(&attribute, errors);
     }
-    for (key, _) in device.field("capacity").entries() {
+    let is_shared = device.field("allowMultipleAllocations").flag();
+    for (key, capacity) in device.field("capacity").entries() {
         validate_qualified_name(key, &device.field("capacity"), errors);
+        device_capacity::validate(&capacity, is_shared, errors);
     }
     device.field("taints").at_most(errors, MAX_TAINTS);
-    for taint in device.field("taints").items() {
-        taint.field("key").follows(errors, name::qualified_name);
-        taint.field("value").follows_if_set(errors, name::label_value);
-        taint.field("effect").require_one_of(errors, &TAINT_EFFECTS);
-    }
+    device.field("taints").items().for_each(|taint| device_taint::validate_taint(&taint, errors));
+    validate_binding_conditions(device, errors);
     if selects_nodes {
         let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
                    to true in the ResourceSlice spec";
@@ -195,6 +194,12 @@ mod tests {
                     "spec.devices.0.attributes.model",
                     json!({}),
                     &["spec.devices[0].attributes[model]: Invalid value: \"\": exactly one value must be specified"],
+                ),
+                (
+                    "spec.devices.0.bindingConditions",
+                    json!(["example.com/ready"]),
+                    &["spec.devices[0].bindingFailureConditions: Invalid value: []: bindingFailureConditions are \
+                       required to use bindingConditions"],
                 ),
             ],
         );

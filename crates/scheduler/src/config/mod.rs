@@ -28,11 +28,18 @@ pub struct Configuration {
     pub(crate) backoff: Backoff,
     /// Whether pods are placed in groups; that is up to what is served, and not to a file.
     pub pod_groups: bool,
+    /// Whether rules taint devices; so is that.
+    pub device_taint_rules: bool,
 }
 
 impl Default for Configuration {
     fn default() -> Self {
-        Configuration { profiles: vec![Profile::new(DEFAULT)], backoff: Backoff::default(), pod_groups: false }
+        Configuration {
+            profiles: vec![Profile::new(DEFAULT)],
+            backoff: Backoff::default(),
+            pod_groups: false,
+            device_taint_rules: false,
+        }
     }
 }
 
@@ -84,7 +91,8 @@ fn read(root: &Part<'_>) -> Configuration {
         }
     }
     looks_at_all(root);
-    Configuration { profiles: profiles(&root.field("profiles")), backoff: backoff(root), pod_groups: false }
+    let (profiles, backoff) = (profiles(&root.field("profiles")), backoff(root));
+    Configuration { profiles, backoff, ..Configuration::default() }
 }
 
 /// Every node is looked at: nothing else can be asked for.

@@ -61,6 +61,7 @@ pub(crate) async fn reserve(
     for (claim, allocation) in &reservation.claims {
         write(claim.clone(), allocation.as_ref(), pod, context, now).await?;
     }
+    let mut all = reservation.all.clone();
     if let Some(made) = &reservation.made {
         let claim = create(made, pod, context).await?;
         let claim = write(Arc::new(claim), Some(&made.grant.allocation), pod, context, now).await?;
@@ -68,8 +69,9 @@ pub(crate) async fn reserve(
         let patch =
             json!({ "metadata": { "uid": pod.metadata.uid }, "status": { "extendedResourceClaimStatus": status } });
         context.client.patch(&Target::of(pod), "status", PatchType::Strategic, &patch).await?;
+        all.push(claim.key());
     }
-    prepared(reservation, pod, node, context).await
+    prepared(&all, reservation.timeout, pod, node, context, now).await
 }
 
 /// Takes back what was written for a pod that is not bound after all.
@@ -237,10 +239,18 @@ async fn write_once(
     read(written)
 }
 
-/// Waits until devices that have to be prepared are.
-async fn prepared(reservation: &Reservation, pod: &Object<Pod>, node: &str, context: &Context) -> Result<(), ApiError> {
+/// Waits until devices that have to be prepared are; so long from when they were allocated, be it long ago.
+async fn prepared(
+    claims: &[Key],
+    timeout: Duration,
+    pod: &Object<Pod>,
+    node: &str,
+    context: &Context,
+    now: Time,
+) -> Result<(), ApiError> {
     let mut progress = context.caches.of::<ResourceClaim>().progress();
-    let all = || reservation.all.iter().filter_map(|key| context.caches.of::<ResourceClaim>().get(key));
+    let all = || claims.iter().filter_map(|key| context.caches.of::<ResourceClaim>().get(key));
+    let pending = || all().filter(|claim| is_ready(claim).is_ok_and(|ready| !ready));
     let are_ready = || -> Result<bool, ApiError> {
         let mut ready = true;
         for claim in all() {
@@ -265,11 +275,13 @@ async fn prepared(reservation: &Reservation, pod: &Object<Pod>, node: &str, cont
             }
         }
     };
-    if let Ok(ended) = tokio::time::timeout(reservation.timeout, waiting).await {
+    let begun = pending().filter_map(|claim| claim.status.allocation.as_ref()?.allocation_timestamp).min();
+    let left = (begun.unwrap_or(now) + timeout).since(now).min(timeout);
+    if let Ok(ended) = tokio::time::timeout(left, waiting).await {
         return ended;
     }
     // Others may be quicker: the claim is to look for them.
-    for claim in all().filter(|claim| is_ready(claim).is_ok_and(|ready| !ready)) {
+    for claim in pending() {
         release(&super::Release::Devices(claim), context).await?;
     }
     Err(ApiError::new(Reason::Timeout, "device binding timeout: context deadline exceeded"))
@@ -297,4 +309,37 @@ pub(super) fn is_ready(claim: &ResourceClaim) -> Result<bool, String> {
 
 fn is_same(status: &kinds::AllocatedDeviceStatus, result: &AllocatedDevice) -> bool {
     status.driver == result.driver && status.pool == result.pool && status.device == result.device
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_ready_when_all_that_was_to_be_said_of_its_devices_is() {
+        let condition =
+            |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": "R", "message": "m" });
+        let waiting = json!({
+            "driver": "d", "pool": "p", "device": "x",
+            "bindingConditions": ["attached", "clean"], "bindingFailureConditions": ["broken"],
+        });
+        let plain = json!({ "driver": "d", "pool": "p", "device": "y" });
+        let failed = "device binding failed: claim=c, reason=R, message=\"m\"";
+        for (results, said, expected) in [
+            (json!([plain]), json!([]), Ok(true)),
+            (json!([plain, waiting]), json!([]), Ok(false)),
+            (json!([waiting]), json!([condition("attached", "True")]), Ok(false)),
+            (json!([waiting]), json!([condition("attached", "True"), condition("clean", "False")]), Ok(false)),
+            (json!([waiting]), json!([condition("attached", "True"), condition("clean", "True")]), Ok(true)),
+            (json!([waiting]), json!([condition("broken", "False")]), Ok(false)),
+            (json!([waiting]), json!([condition("attached", "True"), condition("broken", "True")]), Err(failed)),
+        ] {
+            let status = json!([{ "driver": "d", "pool": "p", "device": "x", "conditions": said }]);
+            let claim: Object<ResourceClaim> = Object::of(&json!({
+                "metadata": { "name": "c" },
+                "status": { "allocation": { "devices": { "results": results } }, "devices": status },
+            }));
+            assert_eq!(is_ready(&claim), expected.map_err(str::to_owned), "{results} {said}");
+        }
+    }
 }

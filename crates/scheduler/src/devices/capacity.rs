@@ -41,13 +41,16 @@ fn amount(wanted: Option<Quantity>, capacity: &DeviceCapacity) -> Option<Quantit
 
 fn in_range(wanted: Quantity, range: &CapacityRange) -> Option<Quantity> {
     let min = range.min.unwrap_or_default();
-    let amount = match range.step.map(Quantity::units) {
+    let amount = match range.step {
         _ if wanted < min => min,
-        None | Some(..=0) => wanted,
-        Some(step) => {
-            let steps = (wanted.units() - min.units() + step - 1) / step;
-            Quantity::from_bytes(min.units() + steps * step)
+        Some(step) if step.units() > 0 => {
+            let missing = i128::from(min.units()) - i128::from(wanted.units());
+            let over = missing.rem_euclid(i128::from(step.units()));
+            let amount = i64::try_from(i128::from(wanted.units()) + over).ok()?;
+            // Written as the step is.
+            step + Quantity::from_units(amount - step.units())
         }
+        _ => wanted,
     };
     range.max.is_none_or(|max| amount <= max).then_some(amount)
 }
@@ -76,6 +79,7 @@ mod tests {
             (range.clone(), Some("1Mi"), Some("2Gi")),
             (range.clone(), Some("3Gi"), Some("4Gi")),
             (range.clone(), Some("4Gi"), Some("4Gi")),
+            (range.clone(), Some("9223372036854775807"), None),
             (range, Some("9Gi"), None),
             (values.clone(), None, Some("4Gi")),
             (values.clone(), Some("5Gi"), Some("8Gi")),
@@ -87,6 +91,15 @@ mod tests {
             assert_eq!(taken.map(|taken| taken["memory"]), expected, "{policy} {wanted:?}");
         }
         assert_eq!(taken(&[("cores".to_owned(), Quantity::from_units(1))].into(), &device(&json!(null))), None);
+    }
+
+    #[test]
+    fn what_is_rounded_up_is_written_like_the_step() {
+        for (step, wanted, expected) in [("1k", "1500", "2k"), ("1Ki", "1500", "2Ki"), ("250", "1200", "1250")] {
+            let policy = json!({ "default": "0", "validRange": { "min": "0", "step": step } });
+            let taken = taken(&[("memory".to_owned(), wanted.parse().unwrap())].into(), &device(&policy));
+            assert_eq!(taken.unwrap()["memory"].to_string(), expected, "{step}");
+        }
     }
 
     #[test]

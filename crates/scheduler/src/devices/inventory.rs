@@ -4,7 +4,7 @@
 //! listed anew could be taken for others.
 
 use super::ledger::{Amounts, PoolId};
-use kinds::{Device, Node, Object, ResourceSlice};
+use kinds::{Device, DeviceTaintRule, Node, Object, ResourceSlice, Taint};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub(crate) struct Inventory {
     /// Pools with devices for a single node, and the others.
     local: HashMap<String, BTreeSet<PoolId>>,
     shared: BTreeSet<PoolId>,
+    /// Taints besides those that slices have.
+    rules: BTreeMap<String, Arc<Object<DeviceTaintRule>>>,
     next: u64,
 }
 
@@ -67,6 +69,20 @@ impl Inventory {
             self.rebuild(&id);
         }
         old.map(|offer| offer.number)
+    }
+
+    /// Takes in a rule that taints devices, as it is now.
+    pub(crate) fn put_rule(&mut self, name: &str, rule: Option<Arc<Object<DeviceTaintRule>>>) {
+        match rule {
+            Some(rule) => drop(self.rules.insert(name.to_owned(), rule)),
+            None => drop(self.rules.remove(name)),
+        }
+    }
+
+    /// All taints of a device of a pool.
+    pub(crate) fn taints<'a>(&'a self, pool: &'a PoolId, device: &'a Device) -> impl Iterator<Item = &'a Taint> {
+        let rules = self.rules.values().filter(|rule| rule.selects(&pool.driver, &pool.pool, &device.name));
+        device.taints.iter().chain(rules.map(|rule| &rule.spec.taint))
     }
 
     fn rebuild(&mut self, id: &PoolId) {

@@ -22,7 +22,7 @@ use binding::Made;
 pub use binding::Reservation;
 use extended::Extended;
 use grant::Grant;
-use kinds::{Key, Node, Object, Pod, ResourceClaim, ResourceSlice};
+use kinds::{DeviceTaintRule, Key, Node, Object, Pod, ResourceClaim, ResourceSlice};
 use request::Wanted;
 use runtime::Caches;
 use search::Failure;
@@ -47,6 +47,10 @@ impl Stock {
         if let Some(replaced) = self.inventory.put(name, slice) {
             self.selections.forget(replaced);
         }
+    }
+
+    pub(crate) fn rule(&mut self, name: &str, rule: Option<Arc<Object<DeviceTaintRule>>>) {
+        self.inventory.put_rule(name, rule);
     }
 
     /// Takes in a claim as the cache has it. Returns whether it has given something back.

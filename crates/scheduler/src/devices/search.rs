@@ -73,6 +73,7 @@ struct Search<'a> {
     counts: Vec<Vec<Count>>,
     candidates: Vec<Candidate<'a>>,
     pools: Vec<&'a Pool>,
+    inventory: &'a Inventory,
     ledger: &'a Ledger,
     /// What devices that are in use consume of the counters of a pool, once somebody has asked.
     consumed: BTreeMap<&'a PoolId, Counted<'a>>,
@@ -104,6 +105,7 @@ pub(super) fn search<'a>(
         requests: claims.iter().enumerate().flat_map(of_claim).collect(),
         counts: Vec::new(),
         candidates,
+        inventory,
         ledger,
         consumed: BTreeMap::new(),
         picks: Vec::new(),
@@ -241,7 +243,7 @@ impl<'a> Search<'a> {
             return Ok(false);
         }
         let Some(share) = self.share(alternative, place) else { return Ok(false) };
-        if !is_tolerated(alternative, candidate.device) || !self.has_counters(alternative, place) {
+        if !self.is_tolerated(alternative, &candidate) || !self.has_counters(alternative, place) {
             return Ok(false);
         }
         let constraints = &self.claims[claim].spec.constraints;
@@ -259,6 +261,13 @@ impl<'a> Search<'a> {
         let share = Some(share).filter(|_| candidate.device.allow_multiple_allocations);
         self.picks.push(Pick { claim, alternative, candidate, share, place });
         Ok(true)
+    }
+
+    /// Whether a request tolerates all taints of a device.
+    fn is_tolerated(&self, alternative: &Alternative, candidate: &Candidate<'_>) -> bool {
+        let taints = self.inventory.taints(&candidate.pool.id, candidate.device);
+        let mut taints = taints.filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
+        taints.all(|taint| alternative.asked.tolerations.iter().any(|toleration| toleration.tolerates(taint)))
     }
 
     /// Whether nobody has it all. Administrators may look at what others have.
@@ -339,11 +348,6 @@ fn selects(alternative: &Alternative, candidate: &Candidate<'_>) -> Result<bool,
         }
     }
     Ok(true)
-}
-
-fn is_tolerated(alternative: &Alternative, device: &Device) -> bool {
-    let mut taints = device.taints.iter().filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
-    taints.all(|taint| alternative.asked.tolerations.iter().any(|toleration| toleration.tolerates(taint)))
 }
 
 /// An attribute by its full name. Those of the driver itself need not say whose they are.

@@ -5,7 +5,7 @@ use crate::devices::{self, Devices};
 use crate::driver::event_of;
 use crate::needs::Shape;
 use crate::verdict::Plugin;
-use kinds::{Key, Object, Pod, ResourceClaim, ResourceSlice};
+use kinds::{DeviceTaintRule, Key, Object, Pod, ResourceClaim, ResourceSlice};
 use runtime::Change;
 use tokio::time::Instant;
 
@@ -13,6 +13,13 @@ impl Scheduler {
     pub fn slice_changed(&mut self, change: &Change<ResourceSlice>, now: Instant) {
         let Some(one) = change.sides().next() else { return };
         self.cluster.devices.slice(&one.metadata.name, change.new.clone());
+        self.helps(&[Plugin::DynamicResources], &event_of(change), now);
+    }
+
+    /// Another rule taints devices, or does no longer.
+    pub fn taint_rule_changed(&mut self, change: &Change<DeviceTaintRule>, now: Instant) {
+        let Some(one) = change.sides().next() else { return };
+        self.cluster.devices.rule(&one.metadata.name, change.new.clone());
         self.helps(&[Plugin::DynamicResources], &event_of(change), now);
     }
 

@@ -30,6 +30,14 @@ impl Fixture {
         self.scheduler.slice_changed(&Change::new(read(&slice)), self.now);
     }
 
+    /// A rule comes, or goes.
+    fn taint_rule(&mut self, spec: &Value, is_there: bool) {
+        let rule = read(&json!({ "metadata": { "name": "rule" }, "spec": spec }));
+        let change = Change::new(rule);
+        let change = if is_there { change } else { Change { old: change.new, new: None } };
+        self.scheduler.taint_rule_changed(&change, self.now);
+    }
+
     pub(super) fn claim(&mut self, claim: &Value) {
         self.scheduler.cluster.caches.put(Object::<ResourceClaim>::of(claim));
         self.scheduler.claim_changed(&Change { old: Some(read(claim)), new: Some(read(claim)) }, self.now);
@@ -440,4 +448,32 @@ fn a_resource_that_a_node_has_not_can_be_devices() {
         told.starts_with("0/2 nodes are available: 1 Insufficient example.com/gpu, 1 cannot allocate all claims."),
         "{told}"
     );
+}
+
+#[test]
+fn devices_that_a_rule_taints_go_to_those_that_tolerate_it() {
+    let rule = |effect: &str, selector: Value| json!({ "deviceSelector": selector, "taint": { "key": "k", "effect": effect } });
+    let tolerating = json!({ "tolerations": [{ "key": "k", "operator": "Exists" }] });
+    for (rule, wanted, expected) in [
+        (rule("NoSchedule", json!({})), json!({}), NONE),
+        (rule("NoExecute", json!({ "driver": "gpu.example.com", "pool": "s" })), json!({}), NONE),
+        (rule("NoSchedule", json!({ "device": "gpu-0" })), json!({}), NONE),
+        (rule("NoSchedule", json!({})), tolerating, "p on n"),
+        (rule("None", json!({})), json!({}), "p on n"),
+        (rule("NoSchedule", json!(null)), json!({}), "p on n"),
+        (rule("NoSchedule", json!({ "pool": "other" })), json!({}), "p on n"),
+    ] {
+        let mut fixture = Fixture::with_devices(&["n"]);
+        fixture.slice("s", &json!({ "nodeName": "n", "devices": devices(&["gpu-0"]) }));
+        fixture.taint_rule(&rule, true);
+        fixture.claim(&claim("c", &asks(1, &wanted)));
+        fixture.user(&using("p", &["c"]));
+        let decided = told(&fixture.next().expect("a decision"));
+        assert_eq!(decided.split(". ").next(), Some(expected), "{rule}");
+        if expected == NONE {
+            fixture.taint_rule(&rule, false);
+            fixture.pass(60);
+            assert_eq!(fixture.decisions(), ["p on n"], "{rule}");
+        }
+    }
 }

@@ -200,6 +200,9 @@ fn storage_and_devices(kind: &str) -> Value {
             json!({ "spec": { "controllerRef": controller, "podGroupTemplates": templates } })
         }
         "DeviceClass" => json!({ "spec": { "selectors": [{ "cel": { "expression": "true" } }] } }),
+        "DeviceTaintRule" => json!({
+            "spec": { "deviceSelector": { "pool": "a" }, "taint": { "key": "k", "effect": "NoSchedule" } },
+        }),
         "ResourceSlice" => json!({
             "spec": {
                 "driver": "example.com", "nodeName": "a", "devices": [{ "name": "d" }],
