@@ -28,13 +28,13 @@ const OVERLOADED: &str =
 pub(super) type Shares = BTreeMap<String, f64>;
 
 pub(super) fn is_wanted(service: &Service) -> bool {
-    let said = ANNOTATIONS.iter().find_map(|name| service.metadata.annotations.get(*name));
+    let said = ANNOTATIONS.iter().find_map(|name| service.metadata.annotations.get(name));
     said.is_some_and(|mode| mode == "Auto" || mode == "auto")
 }
 
 /// What a node adds to its zone: thousandths of a processor, if it counts.
 pub(super) fn counted(node: &Node) -> Option<(String, i64)> {
-    let is_excluded = EXCLUDED.iter().any(|label| node.metadata.labels.contains_key(*label));
+    let is_excluded = EXCLUDED.iter().any(|label| node.metadata.labels.contains_key(label));
     let processors = || node.status.allocatable.get("cpu").map_or(0, |cpu| cpu.millis());
     (node.is_ready() && !is_excluded).then(|| (node.metadata.label(ZONE).to_owned(), processors()))
 }
