@@ -97,8 +97,17 @@ async fn lose(report: &mut Report, server: &Server) {
         let target = Target::named(Node::ID, Key::cluster(name(number)));
         client.patch(&target, "", PatchType::Merge, &dead).await.expect("a node can be annotated");
     }
+    let mut nodes = Following::<Node>::start_in(&client, "").await;
     deployments.until(|all| all.values().any(|one| !world::is_complete(one))).await;
-    let took = world::complete(&mut deployments, PODS / EACH + 1).await;
+    let started = world::now();
+    // Their last heartbeats lie seconds apart, and so does the moment when each is given up.
+    let is_given_up = |node: &&Object<Node>| node.spec.taints.iter().any(|taint| taint.effect == "NoExecute");
+    let given_up = async {
+        nodes.until(|all| all.values().filter(is_given_up).count() == LOST).await;
+        started.elapsed().as_secs_f64()
+    };
+    let (took, given_up) = tokio::join!(world::complete(&mut deployments, PODS / EACH + 1), given_up);
+    report.tell("500 nodes lost: between the first and the last that is given up", given_up, "s");
     report.at_most("500 nodes lost: all pods ready elsewhere after they were given up", took, "s", 20.0);
     let lost = before.values().filter(|pod| is_on_lost(pod)).count();
     report.tell("500 nodes lost: pods that were on them", lost as f64, "");
