@@ -125,7 +125,7 @@ async fn connection(api: Api, stream: TcpStream, tls: &Tls) -> Result<(), Failur
         Ok(connection.await?)
     } else {
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(IDLE).pipeline_flush(true);
+        builder.timer(TokioTimer::new()).header_read_timeout(IDLE);
         let connection = builder.serve_connection(io, service).with_upgrades();
         tokio::pin!(connection);
         tokio::select! {

@@ -112,8 +112,8 @@ async fn empty_of(
         remains.objects.insert(format!("{}.{}", resource.id.plural, resource.id.group()), left.items.len());
     }
     for object in left.items.iter().filter_map(|raw| Partial::read(raw).ok()) {
-        for finalizer in object.metadata.finalizers {
-            *remains.finalizers.entry(finalizer).or_insert(0) += 1;
+        for finalizer in &object.metadata.finalizers {
+            *remains.finalizers.entry(finalizer.clone()).or_insert(0) += 1;
         }
     }
     Ok(())

@@ -26,6 +26,7 @@ mod policy;
 mod rbac;
 mod resource;
 mod scheduling;
+mod shared;
 mod storage;
 mod time;
 
@@ -47,6 +48,7 @@ pub use self::policy::*;
 pub use self::rbac::*;
 pub use self::resource::*;
 pub use self::scheduling::*;
+pub use self::shared::{Empty, Shared};
 pub use self::storage::*;
 pub use self::time::Time;
 

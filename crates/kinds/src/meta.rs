@@ -1,10 +1,10 @@
 //! Metadata, owners and label selectors.
 
-use crate::{Dict, Id, List, Time};
+use crate::{Dict, Id, Shared, Time};
 use object::{Value, json};
 use serde::Deserialize;
 
-pub type Labels = Dict<String>;
+pub type Labels = Shared<Dict<String>>;
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
@@ -17,8 +17,8 @@ pub struct Meta {
     pub generation: i64,
     pub labels: Labels,
     pub annotations: Labels,
-    pub owner_references: List<OwnerReference>,
-    pub finalizers: List<String>,
+    pub owner_references: Shared<Vec<OwnerReference>>,
+    pub finalizers: Shared<Vec<String>>,
     pub creation_timestamp: Option<Time>,
     pub deletion_timestamp: Option<Time>,
     pub deletion_grace_period_seconds: Option<i64>,
@@ -68,7 +68,7 @@ impl Meta {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerReference {
     pub api_version: String,

@@ -1,8 +1,12 @@
 //! Pods.
 
-use crate::{Dict, LabelSelector, Labels, List, Meta, NodeSelector, SchedulingGroup, Time, kind};
+use crate::shared::share;
+use crate::{Dict, LabelSelector, Labels, List, Meta, NodeSelector, SchedulingGroup, Shared, Time, kind};
 use object::{Quantity, Value, View};
 use serde::Deserialize;
+use std::mem::take;
+use std::ops::Deref;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -26,14 +30,42 @@ kind!(Pod, "v1", "pods", namespaced,
 },
 "group" => |pod| pod.group().map(|group| group.to_string()).into_iter().collect());
 
+/// What is a pod's own, and through it what all pods of its template have alike.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(from = "CommonSpec")]
 pub struct PodSpec {
     pub node_name: String,
+    pub hostname: String,
+    /// Those that other objects have to do with.
+    pub volumes: List<Volume>,
+    common: Arc<CommonSpec>,
+}
+
+impl Deref for PodSpec {
+    type Target = CommonSpec;
+    fn deref(&self) -> &CommonSpec {
+        &self.common
+    }
+}
+
+impl From<CommonSpec> for PodSpec {
+    fn from(mut read: CommonSpec) -> Self {
+        let (node_name, hostname) = (take(&mut read.node_name), take(&mut read.hostname));
+        let volumes = take(&mut read.volumes).into_iter().filter(Volume::concerns_others).collect();
+        PodSpec { node_name, hostname, volumes, common: share(read) }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CommonSpec {
+    /// These three are read here and moved to the pod's own.
+    node_name: String,
+    hostname: String,
+    volumes: Vec<Volume>,
     pub scheduler_name: String,
     pub service_account_name: String,
     pub host_network: bool,
-    pub hostname: String,
     pub subdomain: String,
     pub restart_policy: String,
     pub priority: Option<i32>,
@@ -50,25 +82,24 @@ pub struct PodSpec {
     pub readiness_gates: List<ReadinessGate>,
     pub containers: List<Container>,
     pub init_containers: List<Container>,
-    pub volumes: List<Volume>,
     pub overhead: Dict<Quantity>,
     pub resources: Option<Box<Resources>>,
     pub resource_claims: List<PodResourceClaim>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub struct Named {
     pub name: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ReadinessGate {
     pub condition_type: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
     pub name: String,
@@ -85,7 +116,7 @@ impl Container {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerPort {
     pub name: String,
@@ -96,7 +127,7 @@ pub struct ContainerPort {
     pub protocol: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub struct Resources {
     pub requests: Dict<Quantity>,
@@ -114,7 +145,7 @@ pub struct Toleration {
 }
 
 /// A volume of a pod: its name, and what of its source other objects are found by.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Volume {
     pub name: String,
@@ -127,14 +158,22 @@ pub struct Volume {
     pub rbd: Option<Box<Value>>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+impl Volume {
+    /// Whether it is more than something of the pod alone.
+    fn concerns_others(&self) -> bool {
+        let name = self.name.clone();
+        *self != Volume { name, ..Volume::default() }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimSource {
     pub claim_name: String,
     pub read_only: bool,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodResourceClaim {
     pub name: String,
@@ -148,7 +187,7 @@ pub struct PodStatus {
     pub phase: String,
     pub reason: String,
     pub message: String,
-    pub conditions: List<Condition>,
+    pub conditions: Shared<Vec<Condition>>,
     #[serde(rename = "hostIP")]
     pub host_ip: String,
     #[serde(rename = "podIP")]
@@ -157,27 +196,27 @@ pub struct PodStatus {
     pub pod_ips: List<PodIp>,
     pub start_time: Option<Time>,
     pub nominated_node_name: String,
-    pub container_statuses: List<ContainerStatus>,
-    pub init_container_statuses: List<ContainerStatus>,
+    pub container_statuses: Shared<Vec<ContainerStatus>>,
+    pub init_container_statuses: Shared<Vec<ContainerStatus>>,
     pub resource_claim_statuses: List<PodResourceClaim>,
     /// The claim that was made for what it asks for by the names of resources.
     pub extended_resource_claim_status: Option<ExtendedResourceClaim>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ExtendedResourceClaim {
     pub resource_claim_name: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub struct PodIp {
     pub ip: String,
 }
 
 /// A condition of any kind: they all look alike.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {
     #[serde(rename = "type")]
@@ -191,7 +230,7 @@ pub struct Condition {
     pub observed_generation: i64,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerStatus {
     pub name: String,
@@ -203,7 +242,7 @@ pub struct ContainerStatus {
 }
 
 /// One of three; waiting if none is set.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub struct ContainerState {
     pub waiting: Option<Waiting>,
@@ -211,19 +250,19 @@ pub struct ContainerState {
     pub terminated: Option<Terminated>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default)]
 pub struct Waiting {
     pub reason: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Running {
     pub started_at: Option<Time>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Terminated {
     pub exit_code: i32,
@@ -232,7 +271,7 @@ pub struct Terminated {
     pub finished_at: Option<Time>,
 }
 
-impl PodSpec {
+impl CommonSpec {
     /// The nodes that its affinity restricts it to, if it does.
     pub fn required_nodes(&self) -> Option<NodeSelector> {
         let path = ["nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];

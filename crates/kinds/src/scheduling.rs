@@ -47,7 +47,7 @@ impl PodGroup {
 }
 
 /// The group that a pod is in.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SchedulingGroup {
     pub pod_group_name: String,

@@ -72,8 +72,8 @@ fn annotate(annotations: &mut Labels, from: &Labels, revision: i64) {
     annotations.insert(REVISION.to_owned(), revision.to_string());
     // It had a number before: this is a return to an earlier template, and its numbers are remembered.
     if let Some(before) = before {
-        let history = annotations.get(REVISION_HISTORY).map_or("", String::as_str);
-        annotations.insert(REVISION_HISTORY.to_owned(), longer_history(history, &before));
+        let history = longer_history(annotations.get(REVISION_HISTORY).map_or("", String::as_str), &before);
+        annotations.insert(REVISION_HISTORY.to_owned(), history);
     }
 }
 

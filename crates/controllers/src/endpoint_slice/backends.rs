@@ -29,7 +29,7 @@ pub(crate) fn services_of_change(change: &Change<Pod>, caches: &Caches) -> Vec<K
 
 /// Everything of a pod that endpoints are made of.
 fn facts(pod: &Pod) -> impl PartialEq {
-    let kinds::PodSpec { node_name, hostname, subdomain, .. } = &pod.spec;
+    let (kinds::PodSpec { node_name, hostname, .. }, subdomain) = (&pod.spec, &pod.spec.subdomain);
     let meta = &pod.metadata;
     let state = (meta.is_being_deleted(), pod.is_ready(), pod.is_finished());
     (&meta.uid, &meta.labels, node_name, hostname, subdomain, &pod.status.pod_ip, &pod.status.pod_ips, state)

@@ -2,7 +2,7 @@
 //!
 //! An owner that is not there needs no stand-in: what depends on it is indexed under its UID whether it is there or not.
 
-use kinds::{Id, Key, List, OwnerReference, Partial};
+use kinds::{Id, Key, OwnerReference, Partial, Shared};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct Node {
     pub(super) key: Arc<Key>,
     pub(super) uid: Uid,
     pub(super) version: String,
-    pub(super) owners: List<OwnerReference>,
+    pub(super) owners: Shared<Vec<OwnerReference>>,
     pub(super) is_being_deleted: bool,
     /// It waits for its dependents to go.
     pub(super) foreground: bool,
@@ -198,7 +198,7 @@ mod tests {
 
     fn node(name: &str, owner: &str) -> Node {
         let owners = match owner {
-            "" => List::default(),
+            "" => Shared::default(),
             uid => [OwnerReference { uid: uid.to_owned(), ..OwnerReference::default() }].into(),
         };
         Node {

@@ -15,7 +15,7 @@ pub struct Map {
 }
 
 /// Entries, each key once, sorted by it: a map in the making, or what a map is made of.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Entries(Vec<(FieldName, Value)>);
 
 /// Up to so many entries are looked through one after the other: most differ in length already.
@@ -210,6 +210,14 @@ impl<'a> Entry<'a> {
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
         self.is_same(other) || self.entries() == other.entries()
+    }
+}
+
+impl Eq for Map {}
+
+impl std::hash::Hash for Map {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.entries().hash(state);
     }
 }
 

@@ -20,7 +20,7 @@ pub use serde_json::Number;
 use std::fmt;
 
 /// Any JSON.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Value {
     #[default]
     Null,
