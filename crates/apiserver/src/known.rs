@@ -75,7 +75,7 @@ struct Entry {
 }
 
 /// So much is kept, counted in JSON; as trees it is about five times that.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 2 << 20;
 const MAX_WRITES: usize = 16_384;
 
 impl Recent {

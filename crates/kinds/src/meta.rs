@@ -10,7 +10,6 @@ pub type Labels = Shared<Dict<String>>;
 #[serde(default, rename_all = "camelCase")]
 pub struct Meta {
     pub name: String,
-    pub generate_name: String,
     pub namespace: String,
     pub uid: String,
     pub resource_version: String,

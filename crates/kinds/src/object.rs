@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAcces
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Which resource: what is needed to write its URLs and its objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,6 +133,8 @@ impl std::error::Error for Unreadable {}
 pub struct Object<K> {
     view: K,
     raw: Raw,
+    /// Shared by whoever keeps objects by their names.
+    key: Arc<Key>,
 }
 
 impl<K: Kind> Object<K> {
@@ -141,7 +144,8 @@ impl<K: Kind> Object<K> {
         if let Some(version) = raw.version {
             view.meta_mut().resource_version = version.to_string();
         }
-        Ok(Object { view, raw })
+        let key = Arc::new(Key::new(view.meta().namespace.as_str(), view.meta().name.as_str()));
+        Ok(Object { view, raw, key })
     }
 
     /// For tests of plans: an object written down as JSON.
@@ -151,8 +155,12 @@ impl<K: Kind> Object<K> {
     }
 
     pub fn key(&self) -> Key {
-        let meta = self.view.meta();
-        Key { namespace: meta.namespace.clone(), name: meta.name.clone() }
+        self.key.as_ref().clone()
+    }
+
+    /// Its key, for whoever keeps it.
+    pub fn shared_key(&self) -> &Arc<Key> {
+        &self.key
     }
 
     /// The whole object, to be edited and sent back; with kind and version, which items of lists lack.

@@ -186,10 +186,7 @@ pub struct PodResourceClaim {
 pub struct PodStatus {
     pub phase: String,
     pub reason: String,
-    pub message: String,
     pub conditions: Shared<Vec<Condition>>,
-    #[serde(rename = "hostIP")]
-    pub host_ip: String,
     #[serde(rename = "podIP")]
     pub pod_ip: String,
     #[serde(rename = "podIPs")]
@@ -200,7 +197,7 @@ pub struct PodStatus {
     pub init_container_statuses: Shared<Vec<ContainerStatus>>,
     pub resource_claim_statuses: List<PodResourceClaim>,
     /// The claim that was made for what it asks for by the names of resources.
-    pub extended_resource_claim_status: Option<ExtendedResourceClaim>,
+    pub extended_resource_claim_status: Option<Box<ExtendedResourceClaim>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]

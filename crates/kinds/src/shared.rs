@@ -188,6 +188,12 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pod_has_for_itself_takes_half_a_kilobyte_at_most() {
+        let counts = 2 * size_of::<usize>();
+        assert!(size_of::<Object<Pod>>() + counts <= 512, "{} bytes", size_of::<Object<Pod>>());
+    }
+
+    #[test]
     fn changing_what_is_shared_changes_a_copy() {
         let one: Shared<Dict<i32>> = serde_json::from_str(r#"{"a":1}"#).unwrap();
         let mut other: Shared<Dict<i32>> = serde_json::from_str(r#"{"a":1}"#).unwrap();

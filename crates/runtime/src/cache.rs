@@ -139,7 +139,7 @@ impl<K: Kind> Cache<K> {
     /// Puts an object in the place of whatever had its name; returns what is different.
     pub(crate) fn put(&self, object: Object<K>) -> Change<K> {
         let object = Arc::new(object);
-        let old = self.content.write().put(object.key(), &object);
+        let old = self.content.write().put(&object);
         Change { old, new: Some(object) }
     }
 
@@ -166,8 +166,8 @@ impl<K: Kind> Cache<K> {
 }
 
 impl<K: Kind> Content<K> {
-    fn put(&mut self, key: Key, object: &Arc<Object<K>>) -> Option<Arc<Object<K>>> {
-        let (key, old) = match self.objects.entry(Arc::new(key)) {
+    fn put(&mut self, object: &Arc<Object<K>>) -> Option<Arc<Object<K>>> {
+        let (key, old) = match self.objects.entry(object.shared_key().clone()) {
             Entry::Occupied(mut entry) => (entry.key().clone(), Some(entry.insert(object.clone()))),
             Entry::Vacant(entry) => {
                 let key = entry.key().clone();

@@ -39,12 +39,13 @@ const MAX_PARKED: Duration = Duration::from_secs(300);
 pub(crate) struct Queue {
     waits: Backoff,
     figures: Figures,
-    entries: HashMap<Key, Entry>,
-    active: BTreeMap<(Reverse<i32>, u64), Key>,
-    backoff: BTreeMap<(Instant, u64), Key>,
+    /// One key for each pod, which all the places share.
+    entries: HashMap<Arc<Key>, Entry>,
+    active: BTreeMap<(Reverse<i32>, u64), Arc<Key>>,
+    backoff: BTreeMap<(Instant, u64), Arc<Key>>,
     parked: BTreeMap<u32, Parked>,
     /// Parked pods by when they are tried again at the latest.
-    deadlines: BTreeSet<(Instant, u64, Key)>,
+    deadlines: BTreeMap<(Instant, u64), Arc<Key>>,
     next: u64,
 }
 
@@ -52,11 +53,12 @@ pub(crate) struct Queue {
 struct Parked {
     shape: Shape,
     plugins: Vec<Plugin>,
-    pods: BTreeSet<Key>,
+    pods: BTreeSet<Arc<Key>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    key: Arc<Key>,
     pub pod: Arc<Object<Pod>>,
     pub shape: Shape,
     /// Where it is to go once those in its way are gone.
@@ -110,7 +112,7 @@ impl Queue {
     /// A pod that waits, or what became of it meanwhile. One that asks for something else now is tried at once. Returns
     /// whether it is another pod than before.
     pub(crate) fn put(&mut self, pod: Arc<Object<Pod>>, shape: Shape) -> bool {
-        let key = pod.key();
+        let key = pod.shared_key().clone();
         if let Some(entry) = self.entries.get_mut(&key) {
             let same = entry.shape.number == shape.number && entry.pod.metadata.uid == pod.metadata.uid;
             entry.pod = pod.clone();
@@ -121,6 +123,7 @@ impl Queue {
         self.remove(&key);
         let turn = self.turn();
         let entry = Entry {
+            key: key.clone(),
             pod,
             shape,
             nominated: None,
@@ -139,7 +142,7 @@ impl Queue {
     /// Gives the pods that `is_meant` other shapes; they need the same as before.
     pub(crate) fn reshape(&mut self, is_meant: impl Fn(&Pod) -> bool, mut shape: impl FnMut(&Pod, &Shape) -> Shape) {
         // In an order that is the same in every run, since shapes are numbered as they come.
-        let meant: BTreeSet<Key> =
+        let meant: BTreeSet<Arc<Key>> =
             self.entries.iter().filter(|(_, entry)| is_meant(&entry.pod)).map(|(key, _)| key.clone()).collect();
         for key in &meant {
             let Some(entry) = self.entries.get_mut(key) else { continue };
@@ -213,7 +216,7 @@ impl Queue {
                 self.backoff.remove(&(until, entry.turn));
             }
             Place::Parked { deadline } => {
-                self.deadlines.remove(&(deadline, entry.turn, key.clone()));
+                self.deadlines.remove(&(deadline, entry.turn));
                 if let Some(parked) = self.parked.get_mut(&entry.shape.number) {
                     parked.pods.remove(key);
                     if parked.pods.is_empty() {
@@ -229,7 +232,7 @@ impl Queue {
         self.figures.entered("active", event);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.place = Place::Active;
-        self.active.insert((Reverse(entry.shape.priority), entry.turn), key.clone());
+        self.active.insert((Reverse(entry.shape.priority), entry.turn), entry.key.clone());
     }
 
     fn back_off(&mut self, key: &Key, until: Instant, may_jump: bool, event: &str) {
@@ -237,7 +240,7 @@ impl Queue {
         self.figures.entered("backoff", event);
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.place = Place::Backoff { until, may_jump };
-        self.backoff.insert((until, entry.turn), key.clone());
+        self.backoff.insert((until, entry.turn), entry.key.clone());
     }
 
     /// The next pod, which is in hand from now on.
@@ -257,8 +260,8 @@ impl Queue {
     }
 
     /// If nobody is in line, whoever backs off for no fault of the API need not wait.
-    fn jumper(&self) -> Option<&Key> {
-        let may_jump = |key: &&Key| {
+    fn jumper(&self) -> Option<&Arc<Key>> {
+        let may_jump = |key: &&Arc<Key>| {
             self.entries.get(*key).is_some_and(|entry| matches!(entry.place, Place::Backoff { may_jump: true, .. }))
         };
         self.backoff.values().find(may_jump)
@@ -272,8 +275,8 @@ impl Queue {
             let key = key.clone();
             self.activate(&key, "BackoffComplete");
         }
-        while let Some((deadline, _, key)) = self.deadlines.first()
-            && *deadline <= now
+        while let Some((at, key)) = self.deadlines.first_key_value()
+            && at.0 <= now
         {
             let key = key.clone();
             self.activate(&key, "UnschedulableTimeout");
@@ -283,7 +286,7 @@ impl Queue {
     /// When something is due by itself.
     pub(crate) fn due(&self) -> Option<Instant> {
         let backoff = self.backoff.first_key_value().map(|((at, _), _)| *at);
-        let parked = self.deadlines.first().map(|(at, ..)| *at);
+        let parked = self.deadlines.first_key_value().map(|((at, _), _)| *at);
         backoff.into_iter().chain(parked).min()
     }
 
@@ -296,14 +299,14 @@ impl Queue {
         entry.refused_by = plugins.to_vec();
         self.figures.refused(plugins, &entry.shape.profile, 1);
         self.figures.entered("unschedulable", "ScheduleAttemptFailure");
-        let (shape, turn) = (entry.shape.clone(), entry.turn);
-        self.deadlines.insert((deadline, turn, key.clone()));
+        let (shape, key) = (entry.shape.clone(), entry.key.clone());
+        self.deadlines.insert((deadline, entry.turn), key.clone());
         let new = || Parked { shape: shape.clone(), plugins: plugins.to_vec(), pods: BTreeSet::new() };
         let parked = self.parked.entry(shape.number).or_insert_with(new);
         // Pods that ask the same are refused by the same, but for what they are in together with others.
         let others = plugins.iter().filter(|plugin| !parked.plugins.contains(plugin)).copied().collect::<Vec<_>>();
         parked.plugins.extend(others);
-        parked.pods.insert(key.clone());
+        parked.pods.insert(key);
     }
 
     /// Tries the pod in hand again after its back-off: what failed was not the search for a node.

@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub(super) id: Arc<Id>,
     pub(super) key: Arc<Key>,
     pub(super) uid: Uid,
-    pub(super) version: String,
+    pub(super) version: Box<str>,
     pub(super) owners: Shared<Vec<OwnerReference>>,
     pub(super) is_being_deleted: bool,
     /// It waits for its dependents to go.
@@ -46,7 +46,7 @@ impl Node {
             id: id.clone(),
             key: Arc::new(Key::new(meta.namespace.as_str(), meta.name.as_str())),
             uid: meta.uid.as_str().into(),
-            version: meta.resource_version.clone(),
+            version: meta.resource_version.as_str().into(),
             owners: meta.owner_references.clone(),
             is_being_deleted: meta.is_being_deleted(),
             foreground: meta.has_finalizer("foregroundDeletion"),
@@ -175,7 +175,7 @@ impl Graph {
     }
 
     pub(super) fn version_of(&self, id: &Id, key: &Key) -> Option<String> {
-        self.nodes.get(self.named(id, key)?).map(|node| node.version.clone())
+        self.nodes.get(self.named(id, key)?).map(|node| node.version.to_string())
     }
 
     fn unlink(&mut self, node: &Node) {
@@ -205,7 +205,7 @@ mod tests {
             id: Arc::new(ID),
             key: Arc::new(Key::new("a", name)),
             uid: name.into(),
-            version: "1".to_owned(),
+            version: "1".into(),
             owners,
             is_being_deleted: false,
             foreground: false,

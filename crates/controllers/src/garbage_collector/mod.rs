@@ -325,7 +325,7 @@ fn own_policy(node: &Node) -> Propagation {
 
 fn target(node: &Node) -> Target {
     let (id, key) = (Id::clone(&node.id), Key::clone(&node.key));
-    Target { id, key, uid: node.uid.to_string(), version: node.version.clone() }
+    Target { id, key, uid: node.uid.to_string(), version: node.version.to_string() }
 }
 
 fn delete(node: &Node, propagation: Propagation) -> Write {

@@ -11,7 +11,7 @@ fn node(name: &str, owners: &[&str]) -> Node {
         id: Arc::new(ID),
         key: Arc::new(Key::new("a", name)),
         uid: name.into(),
-        version: "7".to_owned(),
+        version: "7".into(),
         owners: owners.iter().map(reference).collect(),
         is_being_deleted: false,
         foreground: false,
