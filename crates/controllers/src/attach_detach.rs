@@ -2,8 +2,8 @@
 //!
 //! Keys are nodes. A VolumeAttachment asks the driver to attach a volume, and its deletion to detach it; the status of
 //! the node says what it may mount. A volume that the node still has mounted stays, for as long as the node is well:
-//! taking it away from under the pods would cost data. Nodes that see to this themselves are left alone, and so are
-//! drivers that attach nothing.
+//! taking it away from under the pods would cost data. An attachment that has outlived its volume goes like any other.
+//! Nodes that see to this themselves are left alone, and so are drivers that attach nothing.
 
 mod wanted;
 
@@ -14,7 +14,7 @@ use runtime::{Caches, Controller, Note, Plan, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use wanted::{Wanted, attachment_name, device_name};
+use wanted::{Wanted, attachment_name, device_name, device_on};
 
 /// By this a node says that it leaves attaching to this loop.
 const MANAGED: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -63,24 +63,34 @@ struct Observed {
 /// An attachment to the node that this loop has made.
 struct Attachment {
     object: Arc<Object<VolumeAttachment>>,
-    /// What the node calls the volume.
-    device: String,
+    /// What the node calls the volume; none if that is gone and the node does not speak of it.
+    device: Option<String>,
+    is_needed: bool,
 }
 
 fn observe(caches: &Caches, request: &Request) -> Observed {
+    let node = caches.of::<Node>().get(&request.key);
+    let wanted = wanted::by_pods(caches, &request.key.name);
     let volumes = caches.of::<PersistentVolume>();
     let attachments = caches.of::<VolumeAttachment>().by("node", &request.key.name);
     let own = attachments.into_iter().filter_map(|object| {
-        let volume = volumes.named("", object.volume()?)?;
-        let csi = volume.spec.csi.as_ref()?;
-        let is_own = object.metadata.name == attachment_name(csi, &request.key.name);
-        is_own.then(|| Attachment { object, device: device_name(csi) })
+        let name = &object.metadata.name;
+        match volumes.named("", object.volume()?) {
+            Some(volume) => {
+                let csi = volume.spec.csi.as_ref()?;
+                let is_needed = wanted.contains_key(name);
+                let is_own = *name == attachment_name(csi, &request.key.name);
+                is_own.then(|| Attachment { object, device: Some(device_name(csi)), is_needed })
+            }
+            None => {
+                // Pods hold on to a volume that is not seen: it may only not have been seen yet.
+                let is_needed = wanted::is_claimed(caches, object.volume()?, &request.key.name);
+                let device = node.as_ref().and_then(|node| device_on(node, name));
+                wanted::is_attachment_name(name).then_some(Attachment { object, device, is_needed })
+            }
+        }
     });
-    Observed {
-        attachments: own.collect(),
-        wanted: wanted::by_pods(caches, &request.key.name),
-        node: caches.of::<Node>().get(&request.key),
-    }
+    Observed { attachments: own.collect(), wanted, node }
 }
 
 fn plan(observed: &Observed, unwanted: &mut Unwanted, request: &Request) -> Plan {
@@ -91,7 +101,7 @@ fn plan(observed: &Observed, unwanted: &mut Unwanted, request: &Request) -> Plan
     let (mut leaving, mut waiting) = (Vec::new(), false);
     for attachment in &observed.attachments {
         let name = &attachment.object.metadata.name;
-        if observed.wanted.contains_key(name) || attachment.object.metadata.is_being_deleted() {
+        if attachment.is_needed || attachment.object.metadata.is_being_deleted() {
             unwanted.remove(name);
             continue;
         }
@@ -121,7 +131,7 @@ fn plan(observed: &Observed, unwanted: &mut Unwanted, request: &Request) -> Plan
 fn may_detach(node: Option<&Object<Node>>, attachment: &Attachment, unwanted_for: Duration) -> bool {
     let Some(node) = node else { return true };
     let is_off = node.spec.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE);
-    let is_mounted = node.status.volumes_in_use.contains(&attachment.device);
+    let is_mounted = attachment.device.as_ref().is_some_and(|device| node.status.volumes_in_use.contains(device));
     is_off || !is_mounted || (!node.is_ready() && unwanted_for >= MAX_UNMOUNT_WAIT)
 }
 
@@ -163,7 +173,8 @@ fn report(plan: &mut Plan, node: &Object<Node>, attachments: &[Attachment], leav
         let leaves = leaving.iter().any(|other| other.object.metadata.name == object.metadata.name);
         object.status.attached && !object.metadata.is_being_deleted() && !leaves
     };
-    let mut names: Vec<&str> = attachments.iter().filter(stays).map(|attachment| attachment.device.as_str()).collect();
+    let mut names: Vec<&str> =
+        attachments.iter().filter(stays).filter_map(|attachment| attachment.device.as_deref()).collect();
     names.sort_unstable();
     let reported: Vec<&str> = node.status.volumes_attached.iter().map(|volume| volume.name.as_str()).collect();
     if reported == names {

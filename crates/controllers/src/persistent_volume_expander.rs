@@ -36,8 +36,9 @@ struct Observed {
 fn observe(caches: &Caches, request: &Request) -> Option<Observed> {
     let claim = caches.of::<PersistentVolumeClaim>().get(&request.key)?;
     let volume = caches.of::<PersistentVolume>().named("", &claim.spec.volume_name)?;
+    // A claim that is being deleted stays for as long as a pod uses it, and that pod may wait for the space.
     let is_bound = claim.status.phase == "Bound" && volume.is_for(&claim);
-    (is_bound && !claim.metadata.is_being_deleted()).then_some(Observed { claim, volume })
+    is_bound.then_some(Observed { claim, volume })
 }
 
 fn plan(observed: &Observed) -> Plan {
@@ -88,13 +89,17 @@ mod tests {
     use object::json;
 
     fn world(wanted: &str, provisioner: &str) -> World {
+        world_with(wanted, provisioner, &json!({ "name": "c" }))
+    }
+
+    fn world_with(wanted: &str, provisioner: &str, claim: &Value) -> World {
         let mut world = World::new();
         world.create::<PersistentVolume>(json!({
             "metadata": { "name": "v", "annotations": { PROVISIONED_BY: provisioner } },
             "spec": { "capacity": { "storage": "1Gi" }, "claimRef": { "namespace": "default", "name": "c" } },
         }));
         world.create::<PersistentVolumeClaim>(json!({
-            "metadata": { "name": "c" },
+            "metadata": claim,
             "spec": { "volumeName": "v", "resources": { "requests": { "storage": wanted } } },
             "status": {
                 "phase": "Bound", "capacity": { "storage": "1Gi" },
@@ -116,6 +121,14 @@ mod tests {
         assert_eq!(status["capacity"]["storage"], "2Gi");
         assert!(!status.has("conditions"));
         assert_eq!(world.events, ["Normal VolumeResizeSuccessful ExpandVolume succeeded for volume default/c"]);
+    }
+
+    #[test]
+    fn a_claim_that_is_being_deleted_grows_while_it_is_still_there() {
+        let finalizers = json!(["kubernetes.io/pvc-protection"]);
+        let deleted = json!({ "name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers });
+        let world = world_with("2Gi", LOCAL_PATH, &deleted);
+        assert_eq!(world.get::<PersistentVolumeClaim>("c")["status"]["capacity"]["storage"], "2Gi");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 /// Writes in the order in which they are to happen, what to tell people, and when to look again at the latest.
 ///
-/// Creations that stand next to each other go out in growing batches, deletions all at once. After a failure the rest
-/// is left to the next plan, except for reports of status. An empty plan means that everything is as it should be.
+/// Creations that stand next to each other go out in growing batches, deletions all at once, and so do patches that have
+/// no owner to ask for: none of them may rely on one beside it. After a failure the rest is left to the next plan, except
+/// for reports of status. An empty plan means that everything is as it should be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub writes: Vec<Write>,

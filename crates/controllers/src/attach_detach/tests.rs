@@ -5,6 +5,7 @@ use crate::fixture::World;
 use object::View;
 
 const DEVICE: &str = "kubernetes.io/csi/csi.example.com^handle";
+const OTHER_DEVICE: &str = "kubernetes.io/csi/csi.example.com^other";
 
 fn world(modes: &[&str]) -> World {
     let mut world = World::new();
@@ -87,6 +88,50 @@ fn what_a_node_has_mounted_stays_unless_the_node_is_off_or_not_well_for_long() {
     world.edit::<Node>("n1", |node| node["status"]["conditions"][0]["status"] = json!("Unknown"));
     settle(&mut world, &unwanted);
     assert!(world.names::<VolumeAttachment>().is_empty());
+}
+
+#[test]
+fn an_attachment_goes_like_others_when_its_volume_has_gone_before_it() {
+    for (what, is_used, in_use, is_kept) in [
+        ("no pod needs it", false, vec![], false),
+        ("the node has it mounted", false, vec![DEVICE], true),
+        ("the node has something else mounted", false, vec![OTHER_DEVICE, "other"], false),
+        ("a pod still claims it", true, vec![], true),
+    ] {
+        let (mut world, unwanted) = (world(&["ReadWriteOnce"]), Mutex::default());
+        pod(&mut world, "p", "n1");
+        settle(&mut world, &unwanted);
+        attach_all(&mut world);
+        settle(&mut world, &unwanted);
+        world.remove::<PersistentVolume>("v");
+        if !is_used {
+            world.remove::<Pod>("p");
+            world.remove::<PersistentVolumeClaim>("c");
+        }
+        world.edit::<Node>("n1", |node| node["status"]["volumesInUse"] = json!(in_use));
+        settle(&mut world, &unwanted);
+        assert_eq!(!world.names::<VolumeAttachment>().is_empty(), is_kept, "{what}");
+        assert_eq!(world.get::<Node>("n1")["status"].has("volumesAttached"), is_kept, "{what}");
+    }
+}
+
+#[test]
+fn of_attachments_without_a_volume_those_that_others_made_stay() {
+    let (mut world, unwanted) = (world(&["ReadWriteOnce"]), Mutex::default());
+    let hash = "0123456789abcdef".repeat(4);
+    let names = [format!("csi-{hash}"), format!("csi-{hash}0"), "csi-by-hand".to_owned(), hash];
+    for name in &names {
+        world.create::<VolumeAttachment>(json!({
+            "metadata": { "name": name },
+            "spec": {
+                "attacher": "csi.example.com", "nodeName": "n1", "source": { "persistentVolumeName": "gone" },
+            },
+        }));
+    }
+    settle(&mut world, &unwanted);
+    let mut others = names[1..].to_vec();
+    others.sort_unstable();
+    assert_eq!(world.names::<VolumeAttachment>(), others);
 }
 
 #[test]

@@ -266,7 +266,13 @@ fn plan(node: &Node, observed: &Observed) -> Plan {
             for (dependent, raw) in dependents {
                 plan.writes.extend(keep_owners(dependent, raw, |owner| *owner != *node.uid));
             }
-            plan.writes.extend(own.as_ref().and_then(|raw| drop_finalizer(node, raw, "orphan")));
+            // Patches go out side by side: if this one went with them and another failed, the owner would be gone, and
+            // what still names it collected.
+            if plan.writes.is_empty() {
+                plan.writes.extend(own.as_ref().and_then(|raw| drop_finalizer(node, raw, "orphan")));
+            } else {
+                plan.requeue_after(Duration::ZERO);
+            }
         }
         Observed::Waiting { own } => {
             plan.writes.extend(own.as_ref().and_then(|raw| drop_finalizer(node, raw, "foregroundDeletion")));

@@ -72,13 +72,23 @@ fn with_an_owner_left_only_the_others_are_dropped() {
 }
 
 #[test]
-fn an_orphanage_lets_go_of_all_before_it_goes_itself() {
+fn an_orphanage_goes_only_once_nothing_names_it_any_more() {
     let owner = Node { is_being_deleted: true, orphan: true, ..node("o", &[]) };
-    let dependents = vec![(Arc::new(node("x", &["o"])), raw("x", &json!({ "ownerReferences": [{ "uid": "o" }] })))];
-    let own = Some(raw("o", &json!({ "finalizers": ["orphan", "keep"] })));
-    let plan = plan(&owner, &Observed::Orphaning { dependents, own });
-    assert_eq!(plan.summary(), ["patch configmaps x", "patch configmaps o"]);
-    let Some(Write::Patch { patch, .. }) = plan.writes.last() else { panic!() };
+    let dependent =
+        |name: &str, owners: Value| (Arc::new(node(name, &["o"])), raw(name, &json!({ "ownerReferences": owners })));
+    let orphaning = |dependents| {
+        let own = Some(raw("o", &json!({ "finalizers": ["orphan", "keep"] })));
+        plan(&owner, &Observed::Orphaning { dependents, own })
+    };
+    let owned = json!([{ "uid": "o" }]);
+    let first = orphaning(vec![dependent("x", owned.clone()), dependent("y", owned.clone())]);
+    assert_eq!(first.summary(), ["patch configmaps x", "patch configmaps y"]);
+    assert_eq!(first.requeue_after, Some(Duration::ZERO));
+    let one_failed = orphaning(vec![dependent("x", json!([])), dependent("y", owned)]);
+    assert_eq!(one_failed.summary(), ["patch configmaps y"]);
+    let last = orphaning(vec![dependent("x", json!([])), dependent("y", json!([{ "uid": "p" }]))]);
+    assert_eq!((last.summary(), last.requeue_after), (vec!["patch configmaps o".to_owned()], None));
+    let Some(Write::Patch { patch, .. }) = last.writes.last() else { panic!() };
     assert_eq!(patch["metadata"]["finalizers"], json!(["keep"]));
 }
 

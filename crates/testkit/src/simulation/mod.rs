@@ -100,6 +100,8 @@ pub fn crash_after(life: usize, n: u64) -> Result<bool, String> {
         crashes += world.pause(Duration::from_secs(60)).await;
         users::calm_down(&world).await;
         world.faults.stop();
+        // It may have crashed at the very end, and would stay down.
+        crashes += world.pause(Duration::ZERO).await;
         settle(&world, SHORT_REST).await?;
         world.stop().await;
         Ok(crashes > 0)
