@@ -15,7 +15,7 @@ const NODES: usize = 5_000;
 const ZONES: usize = 10;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let mut report = Report::from_arguments("placing");

@@ -22,12 +22,23 @@ pub enum Outcome {
     ToldGroup,
 }
 
-/// Whether others should not wait until it is carried out.
-pub(crate) fn takes_long(decision: &Decision) -> bool {
+/// How carrying out a decision goes together with carrying out others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// One write: many at a time.
+    Quick,
+    /// It waits for something: by itself.
+    Slow,
+    /// A report that nobody waits for: a few at a time, lest whoever makes more pods than fit waits for them.
+    Idle,
+}
+
+pub(crate) fn pace(decision: &Decision) -> Pace {
     match decision {
-        Decision::Bind { volumes, devices, .. } => !volumes.is_empty() || !devices.is_empty(),
-        Decision::Wait { room, diagnosis, .. } => room.is_some() || diagnosis.release.is_some(),
-        Decision::Group { .. } => false,
+        Decision::Bind { volumes, devices, .. } if volumes.is_empty() && devices.is_empty() => Pace::Quick,
+        Decision::Wait { room, diagnosis, .. } if room.is_none() && diagnosis.release.is_none() => Pace::Idle,
+        Decision::Bind { .. } | Decision::Wait { .. } => Pace::Slow,
+        Decision::Group { .. } => Pace::Quick,
     }
 }
 

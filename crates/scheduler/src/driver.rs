@@ -2,7 +2,7 @@
 //!
 //! Deciding never waits for the API. Bindings are sent in bundles, many at a time; one that fails puts its pod back.
 
-use crate::actions::{self, Outcome};
+use crate::actions::{self, Outcome, Pace};
 use crate::config::Configuration;
 use crate::devices::binding;
 use crate::explanation::Explanation;
@@ -27,6 +27,8 @@ use tokio::time::Instant;
 const ROUND: usize = 256;
 /// So many are bound by one task; tasks run beside each other.
 const BUNDLE: usize = 32;
+/// So many reports that nobody waits for are made at a time.
+const REPORTS: usize = 8;
 /// So many decisions may be under way to the API.
 const UNDER_WAY: usize = 1024;
 
@@ -165,7 +167,8 @@ pub fn controller(configuration: Configuration, registry: &Registry) -> (Control
     };
     let desk = Desk(inbox.clone());
     let controller = controller.source(move |context, _, ambient| {
-        let loops = Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient };
+        let loops =
+            Loop { inbox: inbox.clone(), figures: figures.clone(), context, ambient, reporting: Arc::default() };
         let configuration = configuration.clone();
         async move { loops.run(&configuration).await }
     });
@@ -219,6 +222,8 @@ struct Loop {
     figures: Figures,
     context: Context,
     ambient: Ambient,
+    /// Held by the reports that are being made.
+    reporting: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A decision, and when it was begun.
@@ -313,26 +318,31 @@ impl Loop {
         attempts
     }
 
-    fn carry_out(&self, attempts: Vec<Attempt>, done: &mpsc::UnboundedSender<Outcome>) {
-        let (slow, quick): (Vec<_>, Vec<_>) =
-            attempts.into_iter().partition(|attempt| actions::takes_long(&attempt.decision));
-        let mut quick = quick.into_iter().peekable();
-        let mut bundles: Vec<Vec<Attempt>> = slow.into_iter().map(|attempt| vec![attempt]).collect();
-        while quick.peek().is_some() {
-            bundles.push(quick.by_ref().take(BUNDLE).collect());
+    fn carry_out(&self, mut attempts: Vec<Attempt>, done: &mpsc::UnboundedSender<Outcome>) {
+        for (pace, size) in [(Pace::Slow, 1), (Pace::Quick, BUNDLE), (Pace::Idle, REPORTS)] {
+            let mut rest = attempts.extract_if(.., |attempt| actions::pace(&attempt.decision) == pace).peekable();
+            while rest.peek().is_some() {
+                self.spawn(rest.by_ref().take(size).collect(), pace, done);
+            }
         }
-        for bundle in bundles {
-            let (context, done, clock) = (self.context.clone(), done.clone(), self.ambient.clock.clone());
-            let figures = self.figures.clone();
-            self.ambient.tasks.spawn_until_stopped("bindings", async move {
-                let now = Time::from_millis(clock.wall().0);
-                let outcomes = bundle.into_iter().map(|attempt| carry_out(attempt, &context, &figures, &clock, now));
-                for outcome in futures::future::join_all(outcomes).await {
-                    // Nobody listens any more when the scheduler has been stopped.
-                    let _ = done.send(outcome);
-                }
-            });
-        }
+    }
+
+    /// Carries out some decisions side by side.
+    fn spawn(&self, bundle: Vec<Attempt>, pace: Pace, done: &mpsc::UnboundedSender<Outcome>) {
+        let (context, done, clock) = (self.context.clone(), done.clone(), self.ambient.clock.clone());
+        let (figures, reporting) = (self.figures.clone(), self.reporting.clone());
+        self.ambient.tasks.spawn_until_stopped("bindings", async move {
+            let _turn = match pace {
+                Pace::Idle => Some(reporting.lock().await),
+                Pace::Quick | Pace::Slow => None,
+            };
+            let now = Time::from_millis(clock.wall().0);
+            let outcomes = bundle.into_iter().map(|attempt| carry_out(attempt, &context, &figures, &clock, now));
+            for outcome in futures::future::join_all(outcomes).await {
+                // Nobody listens any more when the scheduler has been stopped.
+                let _ = done.send(outcome);
+            }
+        });
     }
 }
 

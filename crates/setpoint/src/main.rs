@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[derive(Debug, Parser)]
 #[command(name = "setpoint", version, about = "Kubernetes' reconciliation system in one program")]

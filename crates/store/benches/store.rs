@@ -15,7 +15,7 @@ use std::time::Duration;
 use store::{Memory, Range, Retention, Revision, Sqlite, SqliteOptions, Store, Txn, WatchRequest};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 type Scenario = fn(&tokio::runtime::Runtime, &mut Report);
 

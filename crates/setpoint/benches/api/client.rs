@@ -70,15 +70,23 @@ impl Connection {
         self.stream.write_all(request).await.expect("the request can be sent");
         let (code, length, start) = self.head().await;
         match length {
-            Some(length) => {
-                while self.buffer.len() < start + length {
-                    self.read().await;
-                }
-                self.buffer.drain(..start + length);
-                (code, length)
-            }
+            Some(length) => (code, self.whole(start, length).await.len()),
             None => (code, self.chunks(start).await),
         }
+    }
+
+    /// Sends a request whose answer is short, and reads it.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Vec<u8> {
+        self.stream.write_all(request).await.expect("the request can be sent");
+        let (_, length, start) = self.head().await;
+        self.whole(start, length.expect("a short answer comes in one piece")).await
+    }
+
+    async fn whole(&mut self, start: usize, length: usize) -> Vec<u8> {
+        while self.buffer.len() < start + length {
+            self.read().await;
+        }
+        self.buffer.drain(..start + length).skip(start).collect()
     }
 
     /// Sends a request whose answer is read by [`Connection::events`].

@@ -29,7 +29,7 @@ async fn run() -> ExitCode {
         let started = Ambient::real().clock.monotonic();
         let server = Server::start(PROGRAM, &[]).await;
         report.at_most("start until the API is ready", started.elapsed().as_secs_f64() * 1_000.0, "ms", 200.0);
-        report.at_most("resident memory, idle", resident(&server), "MiB", 40.0);
+        report.at_most("resident memory, idle", resident(&server), "MB", 40.0);
     }
     if report.wants("requests") {
         requests(&mut report).await;
@@ -43,8 +43,9 @@ async fn run() -> ExitCode {
     report.finish()
 }
 
+/// In megabytes.
 fn resident(server: &Server) -> f64 {
-    Process::of(server.id()).resident_mib()
+    Process::of(server.id()).resident_mib() * 1.048_576
 }
 
 async fn requests(report: &mut Report) {
@@ -98,17 +99,19 @@ async fn lists(report: &mut Report) {
     account(&target).await;
     load(&target, CONNECTIONS, 10_000, |c, n| create_config_map(&format!("a-{c}-{n}"))).await;
     load(&target, CONNECTIONS, 10_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
-    report.at_most("resident, 10,000 ConfigMaps and 10,000 Pods", resident(&server), "MiB", 190.0);
+    told(&target, 10_000).await;
+    report.at_most("resident, 10,000 ConfigMaps and 10,000 Pods", resident(&server), "MB", 190.0);
     report.at_most("list 10,000 pods", list(&target).await, "ms", 60.0);
 
     let server = Server::start(PROGRAM, &[]).await;
     let target = Target::read(&server.kubeconfig());
     account(&target).await;
     load(&target, CONNECTIONS, 50_000, |c, n| create_pod(&format!("a-{c}-{n}"))).await;
-    report.at_most("resident, 50,000 Pods", resident(&server), "MiB", 450.0);
+    told(&target, 50_000).await;
+    report.at_most("resident, 50,000 Pods", resident(&server), "MB", 450.0);
     report.at_most("list 50,000 pods", list(&target).await, "ms", 300.0);
     list(&target).await;
-    report.at_most("resident, 50,000 Pods after lists", resident(&server), "MiB", 450.0);
+    report.at_most("resident, 50,000 Pods after lists", resident(&server), "MB", 450.0);
 }
 
 /// The best of three lists, in milliseconds.
@@ -122,6 +125,16 @@ async fn list(target: &Target) -> f64 {
         best = best.min((clock.monotonic() - started).as_secs_f64() * 1000.0);
     }
     best
+}
+
+/// Waits until the scheduler has said of the last pods that no node is there: what it says takes memory too.
+async fn told(target: &Target, pods: usize) {
+    let mut connection = target.connect().await;
+    let last = pods.div_ceil(CONNECTIONS) - 1;
+    for number in 0..CONNECTIONS {
+        let get = request("GET", &format!("{PODS}/a-{number}-{last}"), JSON, "");
+        while !connection.ask(&get).await.windows(12).any(|text| text == b"PodScheduled") {}
+    }
 }
 
 /// Pods need the service account that a controller would make.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use testkit::simulation;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::from_env("SETPOINT_LOG");
