@@ -223,7 +223,7 @@ impl Authorization {
             self.feeds.follow_in_background(api, table, move |object, read| {
                 let (namespace, name) = (object.namespace(), object.name());
                 let is_pod = kind == "Pod" && read.is_some();
-                if !(is_pod && graph.read().knows_all_of_pod(namespace, name, object.body())) {
+                if !(is_pod && graph.read().knows_all_of_pod(namespace, name, &object.json())) {
                     let value = read.map(|read| read());
                     graph.write().apply(kind, namespace, name, value.as_ref());
                 }

@@ -29,22 +29,19 @@ impl Known {
     }
 
     pub(crate) fn of(object: &Object) -> Self {
-        let mut value = object.decode();
-        let fields = ownership::set_aside(&mut value);
-        // Owners that cannot be read are nobody's: ownership starts again with the first apply.
-        Known { value, managers: Managers::decode(Some(&fields)).unwrap_or_default() }
+        let mut value = object.tree();
+        let managers = match ownership::set_aside(&mut value) {
+            Value::Null => object.managers(),
+            fields => Managers::decode(Some(&fields)).unwrap_or_default(),
+        };
+        Known { value, managers }
     }
 
-    /// The bytes to store. Owners are written as they are, without becoming a tree first.
+    /// The bytes to store.
     pub(crate) fn encode(&self, resource: &Resource) -> Bytes {
         static EMPTY: Map = Map::new();
-        let managed = (!self.managers.is_empty()).then(|| {
-            let mut json = String::with_capacity(1024);
-            self.managers.write(&mut json);
-            json
-        });
         let fields = self.value.as_object().unwrap_or(&EMPTY);
-        registry::encode_managed(&resource.stored_as, &resource.kind, fields, managed.as_deref())
+        registry::encode_owned(&resource.stored_as, &resource.kind, fields, &self.managers)
     }
 
     /// The object as clients see it.

@@ -22,5 +22,5 @@ pub use resource::{Resource, SchemaRef, Scope, Subresource, Verb, Verbs, Withhel
 pub use seal::{Plain, Seal};
 pub use selection::Selection;
 pub use served::Served;
-pub use stored::{Object, Unreadable, encode, encode_managed, selectable_text};
+pub use stored::{Object, Unreadable, encode, encode_owned, selectable_text};
 pub use table::builtin;

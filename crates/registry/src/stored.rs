@@ -1,12 +1,20 @@
 //! An object as it is stored and handed around: its bytes, and the little that is looked up often.
 //!
-//! The bytes are JSON, serialized once when the object is written. They start with kind, version and metadata, and
-//! leave out the resource version, which only the commit decides. Whoever sends an object splices the version in; so
-//! lists and watch events copy bytes and encode nothing.
+//! The bytes are JSON, serialized once when the object is written, and behind it the owners of the fields in their
+//! compact form. The JSON starts with kind, version and metadata, and leaves out the owners and the resource version,
+//! which only the commit decides. Whoever sends an object splices both in; so lists and watch events copy bytes and
+//! encode nothing.
+//!
+//! ```text
+//! {"kind":"Pod","apiVersion":"v1","metadata":{...},...}  owners, their length in three bytes, 1
+//! ```
+//!
+//! JSON ends with a brace, so bytes that do are an object without owners, or with owners in its metadata.
 
 use crate::{Resource, pruned};
 use bytes::{BufMut, Bytes, BytesMut};
-use object::{Map, Value, View};
+use object::{Edit, Map, Value, View};
+use schema::apply::Managers;
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
 use store::Revision;
@@ -17,9 +25,11 @@ pub struct Object {
     pub key: Bytes,
     /// The resource version.
     pub revision: Revision,
-    /// JSON without the resource version.
+    /// What is stored.
     body: Bytes,
-    /// Where `"metadata":{` starts and ends in the body.
+    /// How much of it is JSON.
+    json: u32,
+    /// Where `"metadata":{` starts and ends in it.
     metadata: (u16, u16),
     facets: OnceLock<Facets>,
     decoded: OnceLock<Arc<Value>>,
@@ -45,15 +55,24 @@ const METADATA: &[u8] = b"\"metadata\":{";
 /// Kind and version are names, so this is ample.
 const MAX_METADATA_OFFSET: usize = 1024;
 
+/// What bytes with owners end with, behind the length of the owners.
+const WITH_OWNERS: u8 = 1;
+const LENGTH_BYTES: usize = 3;
+/// About how many times longer owners are as JSON, and what else is spliced in.
+const OWNERS_GROW: usize = 8;
+const SPLICED_BYTES: usize = 64;
+
 impl Object {
     pub fn new(key: Bytes, revision: Revision, body: Bytes) -> Result<Self, Unreadable> {
-        let head = &body[..body.len().min(MAX_METADATA_OFFSET)];
-        let found = head.windows(METADATA.len()).position(|window| window == METADATA);
         let unreadable =
-            || Unreadable { key: String::from_utf8_lossy(&key).into_owned(), why: "no metadata".to_owned() };
-        let start = u16::try_from(found.ok_or_else(unreadable)?).map_err(|_| unreadable())?;
-        let end = start + METADATA.len() as u16;
-        Ok(Object { key, revision, body, metadata: (start, end), facets: OnceLock::new(), decoded: OnceLock::new() })
+            |why: &str| Unreadable { key: String::from_utf8_lossy(&key).into_owned(), why: why.to_owned() };
+        let json = json_of(&body).ok_or_else(|| unreadable("it is cut short"))?;
+        let head = &json[..json.len().min(MAX_METADATA_OFFSET)];
+        let found = head.windows(METADATA.len()).position(|window| window == METADATA);
+        let start = found.and_then(|at| u16::try_from(at).ok()).ok_or_else(|| unreadable("no metadata"))?;
+        let metadata = (start, start + METADATA.len() as u16);
+        let json = u32::try_from(json.len()).map_err(|_| unreadable("it is too long"))?;
+        Ok(Object { key, revision, body, json, metadata, facets: OnceLock::new(), decoded: OnceLock::new() })
     }
 
     /// The same object at another revision: what a deletion shows.
@@ -62,14 +81,32 @@ impl Object {
             key: self.key.clone(),
             revision,
             body: self.body.clone(),
+            json: self.json,
             metadata: self.metadata,
             facets: OnceLock::new(),
             decoded: OnceLock::new(),
         }
     }
 
+    /// What is stored.
     pub fn body(&self) -> &Bytes {
         &self.body
+    }
+
+    /// The JSON of the object, without resource version and owners.
+    pub fn json(&self) -> Bytes {
+        self.body.slice(..self.json as usize)
+    }
+
+    /// The owners of its fields, in their compact form; empty if there are none beside the JSON.
+    fn packed(&self) -> &[u8] {
+        let end = self.body.len().saturating_sub(LENGTH_BYTES + 1);
+        self.body.get(self.json as usize..end).unwrap_or_default()
+    }
+
+    /// The owners of its fields. Where they cannot be read there are none: ownership starts again with the first apply.
+    pub fn managers(&self) -> Managers {
+        Managers::unpack(self.packed()).unwrap_or_default()
     }
 
     pub fn len(&self) -> usize {
@@ -80,7 +117,12 @@ impl Object {
         self.body.is_empty()
     }
 
-    /// Appends the JSON, resource version included.
+    /// About how long the object is as it is sent.
+    pub fn sent_len(&self) -> usize {
+        self.json as usize + self.packed().len() * OWNERS_GROW + SPLICED_BYTES
+    }
+
+    /// Appends the JSON, resource version and owners included.
     pub fn write(&self, out: &mut BytesMut) {
         self.write_from(0, out);
     }
@@ -93,31 +135,57 @@ impl Object {
 
     fn write_from(&self, start: u16, out: &mut BytesMut) {
         let end = usize::from(self.metadata.1);
-        out.reserve(self.body.len() + 48);
+        out.reserve(self.sent_len());
         out.put_slice(&self.body[usize::from(start)..end]);
         write_resource_version(self.revision, out);
-        out.put_slice(&self.body[end..]);
+        self.write_owners(out);
+        out.put_slice(&self.body[end..self.json as usize]);
+    }
+
+    /// Appends `"managedFields":[...],`, or nothing.
+    fn write_owners(&self, out: &mut BytesMut) {
+        let (before, packed) = (out.len(), self.packed());
+        if packed.is_empty() {
+            return;
+        }
+        out.put_slice(b"\"managedFields\":");
+        match schema::apply::write_json(packed, out) {
+            Ok(()) => out.put_u8(b','),
+            Err(error) => {
+                tracing::error!(key = %String::from_utf8_lossy(&self.key), %error, "left out");
+                out.truncate(before);
+            }
+        }
     }
 
     pub fn to_bytes(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(self.body.len() + 48);
+        let mut out = BytesMut::with_capacity(self.sent_len());
         self.write(&mut out);
         out.freeze()
     }
 
-    /// The object as a tree, resource version included.
+    /// The object as a tree, resource version and owners included.
     pub fn decode(&self) -> Value {
-        let mut value: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let mut value = self.tree();
+        if let Some(owners) = self.managers().encode() {
+            value.object_or_new("metadata").set("managedFields", owners);
+        }
+        value
+    }
+
+    /// The object as a tree, resource version included, without the owners beside it.
+    pub fn tree(&self) -> Value {
+        let mut value: Value = serde_json::from_slice(&self.body[..self.json as usize]).unwrap_or_default();
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion", Value::from(self.revision.to_string()));
         }
         value
     }
 
-    /// The same tree, kept for the next who asks: for what is looked at with every request, such as a service account.
+    /// That tree, kept for the next who asks: for what is looked at with every request, such as a service account.
     /// It is much larger than the bytes, so this is not for objects of which there are many.
     pub fn shared(&self) -> Arc<Value> {
-        self.decoded.get_or_init(|| Arc::new(self.decode())).clone()
+        self.decoded.get_or_init(|| Arc::new(self.tree())).clone()
     }
 
     /// The last segment of the key.
@@ -162,7 +230,7 @@ impl Object {
         self.facets.get_or_init(|| {
             let fields = resource.selectable.iter().map(|field| path_of(field));
             let paths: Vec<&str> = fields.chain(["metadata.labels", "reportingComponent"]).collect();
-            Facets::of(resource, &pruned::read(&self.body, &paths))
+            Facets::of(resource, &pruned::read(&self.body[..self.json as usize], &paths))
         })
     }
 }
@@ -206,14 +274,23 @@ fn write_resource_version(revision: Revision, out: &mut BytesMut) {
     write!(out.writer(), "\"resourceVersion\":\"{revision}\",").expect("memory can be written to");
 }
 
-/// The bytes to store for an object. They are kept for as long as the object lives, so they have no room to spare.
-pub fn encode(api_version: &str, kind: &str, object: &Map) -> Bytes {
-    let managed = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    encode_managed(api_version, kind, object, managed.map(Value::to_string).as_deref())
+/// The part of stored bytes that is JSON; none if they are cut short.
+fn json_of(body: &[u8]) -> Option<&[u8]> {
+    let Some((&WITH_OWNERS, rest)) = body.split_last() else { return Some(body) };
+    let (rest, length) = rest.split_last_chunk::<LENGTH_BYTES>()?;
+    let length = u32::from_le_bytes([length[0], length[1], length[2], 0]) as usize;
+    rest.get(..rest.len().checked_sub(length)?)
 }
 
-/// The same for an object whose managed fields are already written as JSON; those in its metadata do not count.
-pub fn encode_managed(api_version: &str, kind: &str, object: &Map, managed: Option<&str>) -> Bytes {
+/// The bytes to store for an object that has the owners of its fields in its metadata, if any.
+pub fn encode(api_version: &str, kind: &str, object: &Map) -> Bytes {
+    let owners = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    encode_owned(api_version, kind, object, &Managers::decode(owners).unwrap_or_default())
+}
+
+/// The same for an object whose owners are known; those in its metadata do not count. The bytes are kept for as long as
+/// the object lives, so they have no room to spare.
+pub fn encode_owned(api_version: &str, kind: &str, object: &Map, owners: &Managers) -> Bytes {
     let mut out = Vec::with_capacity(4096);
     out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{").as_bytes());
     let mut comma = false;
@@ -223,10 +300,6 @@ pub fn encode_managed(api_version: &str, kind: &str, object: &Map, managed: Opti
             comma = true;
         }
     }
-    if let Some(managed) = managed {
-        out.extend_from_slice(if comma { b",\"managedFields\":" } else { b"\"managedFields\":" });
-        out.extend_from_slice(managed.as_bytes());
-    }
     out.push(b'}');
     for (name, value) in object {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
@@ -234,6 +307,13 @@ pub fn encode_managed(api_version: &str, kind: &str, object: &Map, managed: Opti
         }
     }
     out.push(b'}');
+    if !owners.is_empty() {
+        let json = out.len();
+        owners.pack(&mut out);
+        let length = u32::try_from(out.len() - json).unwrap_or(u32::MAX).to_le_bytes();
+        out.extend_from_slice(&length[..LENGTH_BYTES]);
+        out.push(WITH_OWNERS);
+    }
     Bytes::copy_from_slice(&out)
 }
 
@@ -273,8 +353,39 @@ mod tests {
     }
 
     #[test]
+    fn owners_are_kept_beside_the_object_and_spliced_in() {
+        let value = json!({
+            "kind": "ConfigMap", "apiVersion": "v1", "data": { "k": "v" },
+            "metadata": { "name": "a", "resourceVersion": "7", "managedFields": [{
+                "manager": "me", "operation": "Update", "apiVersion": "v1", "time": "2026-01-02T03:04:05Z",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:data": { ".": {}, "f:k": {} } },
+            }] },
+        });
+        let object = stored(&value);
+        assert!(!object.json().windows(9).any(|piece| piece == b"managedFi"));
+        assert_eq!(object.decode(), value);
+        assert_eq!(serde_json::from_slice::<Value>(&object.to_bytes()).unwrap(), value);
+        assert_eq!(Some(object.managers().encode().unwrap()), value.pointer("/metadata/managedFields").cloned());
+        assert!(!object.tree()["metadata"].has("managedFields"));
+        // As objects with owners in their metadata were once stored.
+        let mut inline = value.clone();
+        inline.object_or_new("metadata").remove("resourceVersion");
+        let inline = Object::new(object.key.clone(), object.revision, Bytes::from(inline.to_string())).unwrap();
+        assert_eq!(inline.decode(), value);
+        // What is damaged is left out, and the object is there all the same.
+        let mut damaged = object.body().to_vec();
+        let at = object.json().len();
+        damaged[at + 1..at + 3].fill(255);
+        let damaged = Object::new(object.key.clone(), object.revision, Bytes::from(damaged)).unwrap();
+        assert_eq!(damaged.decode(), object.tree());
+        assert_eq!(serde_json::from_slice::<Value>(&damaged.to_bytes()).unwrap(), object.tree());
+        let cut = object.body().slice(object.json().len() + 3..);
+        assert!(Object::new(object.key.clone(), object.revision, cut).is_err());
+    }
+
+    #[test]
     fn what_is_no_object_is_refused() {
-        for bytes in ["", "{}", "nonsense", "{\"kind\":\"A\"}"] {
+        for bytes in ["", "{}", "nonsense", "\u{1}", "{\"kind\":\"A\"}"] {
             assert!(Object::new(Bytes::from_static(b"a/b"), Revision(1), Bytes::from(bytes)).is_err(), "{bytes}");
         }
     }

@@ -202,7 +202,7 @@ fn builtin(table: &str) -> Arc<Resource> {
 /// Whether the stored text of an object has a piece in it. This says for certain that a field does not have a value,
 /// and costs a fraction of decoding; whoever finds the piece decodes the object to know more.
 fn mentions(object: &Object, piece: &str) -> bool {
-    object.body().windows(piece.len()).any(|window| window == piece.as_bytes())
+    object.json().windows(piece.len()).any(|window| window == piece.as_bytes())
 }
 
 pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), ApiError> {

@@ -131,7 +131,7 @@ fn timeout(ctx: &Context) -> Result<Duration, ApiError> {
 /// An event as it is handed to a client in this process: nothing is encoded.
 #[derive(Clone, Debug)]
 pub enum Live {
-    /// `ADDED`, `MODIFIED` or `DELETED`, and the object as it is stored: without its resource version.
+    /// `ADDED`, `MODIFIED` or `DELETED`, and the JSON of the object as it is stored: without its resource version and owners.
     Object {
         kind: &'static str,
         body: Bytes,
@@ -188,7 +188,7 @@ impl Stream {
             Ready::Object(kind, object) => {
                 let body = match self.viewer.is_converted() {
                     true => Bytes::from(self.viewer.decode(&object).to_string()),
-                    false => object.body().clone(),
+                    false => object.json(),
                 };
                 Live::Object { kind, body, revision: object.revision }
             }
@@ -226,7 +226,7 @@ impl Stream {
         const AROUND: usize = 128;
         let mut bytes = AROUND;
         for ready in &self.pending {
-            bytes += AROUND + if let Ready::Object(_, object) = ready { object.len() } else { 0 };
+            bytes += AROUND + if let Ready::Object(_, object) = ready { object.sent_len() } else { 0 };
             if bytes > FRAME_BYTES {
                 break;
             }
@@ -265,7 +265,6 @@ impl Stream {
     fn write(&mut self, ready: Ready, out: &mut BytesMut) {
         let native = self.viewer.accept == crate::media::Accept::JSON && !self.viewer.is_converted();
         if let (Ready::Object(kind, object), true) = (&ready, native) {
-            out.reserve(object.len() + 96);
             out.put_slice(b"{\"type\":\"");
             out.put_slice(kind.as_bytes());
             out.put_slice(b"\",\"object\":");

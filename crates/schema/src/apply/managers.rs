@@ -1,7 +1,6 @@
 //! `metadata.managedFields` in typed form: who owns which fields.
 
 use super::set::FieldSet;
-use super::wire::push_escaped;
 use object::{Map, Value};
 
 /// How somebody came to own fields.
@@ -84,43 +83,21 @@ impl Managed {
         Ok(Managed { owner, time: Some(text("time")?).filter(|time| !time.is_empty()), fields })
     }
 
-    /// The texts of an entry, sorted by name; those that are empty are left out.
-    fn texts(&self) -> [(&'static str, &str); 5] {
-        [
-            ("apiVersion", &self.owner.api_version),
+    fn encode(&self) -> Value {
+        let texts = [
+            ("apiVersion", self.owner.api_version.as_str()),
             ("manager", &self.owner.manager),
             ("operation", self.owner.operation.name()),
             ("subresource", &self.owner.subresource),
             ("time", self.time.as_deref().unwrap_or_default()),
-        ]
-    }
-
-    fn encode(&self) -> Value {
+        ];
         let mut entry = Map::new();
         entry.insert("fieldsType", "FieldsV1".into());
         entry.insert("fieldsV1", self.fields.to_value());
-        for (name, text) in self.texts().into_iter().filter(|(_, text)| !text.is_empty()) {
-            entry.insert(name.to_owned(), text.into());
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            entry.insert(name, text.into());
         }
         Value::Object(entry)
-    }
-
-    fn write(&self, out: &mut String) {
-        out.push('{');
-        for (name, text) in self.texts().into_iter().filter(|(_, text)| !text.is_empty()) {
-            out.push('"');
-            out.push_str(name);
-            out.push_str("\":\"");
-            push_escaped(text, out);
-            out.push_str("\",");
-            if name == "apiVersion" {
-                out.push_str(r#""fieldsType":"FieldsV1","fieldsV1":"#);
-                self.fields.write(out);
-                out.push(',');
-            }
-        }
-        out.pop();
-        out.push('}');
     }
 }
 
@@ -192,18 +169,6 @@ impl Managers {
         (!self.is_empty()).then(|| Value::Array(self.entries.iter().map(Managed::encode).collect()))
     }
 
-    /// Appends the JSON of `metadata.managedFields`: what [`Managers::encode`] gives, without building it.
-    pub fn write(&self, out: &mut String) {
-        out.push('[');
-        for (at, entry) in self.entries.iter().enumerate() {
-            if at > 0 {
-                out.push(',');
-            }
-            entry.write(out);
-        }
-        out.push(']');
-    }
-
     /// To be called after every change of owners or times.
     pub(super) fn sort(&mut self) {
         self.entries.sort_by(|a, b| {
@@ -263,9 +228,6 @@ mod tests {
         shuffled.as_array_mut().unwrap().reverse();
         let managers = Managers::decode(Some(&shuffled)).unwrap();
         assert_eq!(managers.encode(), Some(sorted.clone()));
-        let mut written = String::new();
-        managers.write(&mut written);
-        assert_eq!(written, sorted.to_string());
         assert_eq!(Managers::default().encode(), None);
     }
 

@@ -10,6 +10,7 @@
 //! fields, compare      what an object sets; what has changed
 //! check, merge         what may be applied; the result of applying it
 //! managers, conflict   owners and their quarrels
+//! packed               owners as they are stored
 //! update, server_side  the two ways to write
 //! last_applied         coming from client-side apply
 //! ```
@@ -29,6 +30,7 @@ mod form;
 mod last_applied;
 mod managers;
 mod merge;
+mod packed;
 mod server_side;
 mod set;
 mod update;
@@ -39,6 +41,7 @@ pub use conflict::{Conflict, Conflicts};
 pub use element::{Element, Key};
 pub use fields::fields_of;
 pub use managers::{Identity, Managed, Managers, ManagersError, Operation};
+pub use packed::{Damaged, write_json};
 pub use server_side::{ApplyError, apply, check_applied};
 pub use set::{FieldSet, MAX_DEPTH};
 pub use update::{update, zero};
