@@ -64,7 +64,7 @@ pub fn definitions(
             let (name, definition) = match (schema.node(id).name.as_deref(), shape) {
                 (Some(name), _) if seen.insert(name) => (full_name(name), describe.definition(name, shape)),
                 (None, Shape::Scalar(scalar)) => match shared_name(*scalar) {
-                    Some(name) if seen.insert(name) => (name.to_owned(), describe.shared(*scalar)),
+                    Some(name) if seen.insert(name) => (name.to_owned(), describe.shared_definition(name, *scalar)),
                     _ => continue,
                 },
                 _ => continue,
@@ -113,11 +113,20 @@ struct Describe<'a> {
 
 impl Describe<'_> {
     fn definition(&self, name: &str, shape: &Shape) -> Value {
-        let mut described = match shape {
+        let described = match shape {
             Shape::Struct(fields) => self.structure(name, fields),
             _ if name.starts_with("Schema") || name == "Json" => json!({}),
             _ => json!({ "type": "object" }),
         };
+        self.with_description(name, described)
+    }
+
+    fn shared_definition(&self, full_name: &str, scalar: Scalar) -> Value {
+        let name = full_name.rsplit('.').next().unwrap_or(full_name);
+        self.with_description(name, self.shared(scalar))
+    }
+
+    fn with_description(&self, name: &str, mut described: Value) -> Value {
         if let Some(description) = self.descriptions.of_type(name) {
             described["description"] = json!(description);
         }
@@ -331,7 +340,7 @@ mod tests {
         assert_eq!(
             container["properties"]["ports"],
             json!({
-                "description": "The ports that the container listens on.",
+                "description": "The ports that the container listens on; what is not listed can be reached all the same.",
                 "type": "array",
                 "items": { "$ref": "#/components/schemas/io.k8s.api.core.v1.ContainerPort" },
                 "x-kubernetes-list-type": "map",
