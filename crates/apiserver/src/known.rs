@@ -1,7 +1,7 @@
 //! An object as a write sees it: a tree, and the owners of its fields beside it.
 //!
-//! Most objects are written several times within moments: a pod is created, bound and started. So what a write has
-//! made is kept for a while, and the next one need not read it from its bytes.
+//! Objects that have a status are written several times within moments: a pod is created, bound and started. So what a
+//! write has made of one is kept for a while, and the next one need not read it from its bytes.
 
 use crate::ownership;
 use bytes::Bytes;
@@ -71,25 +71,32 @@ struct Entry {
     bytes: usize,
 }
 
-/// So much is kept, counted in JSON; as trees it is about five times that.
-const MAX_BYTES: usize = 2 << 20;
+/// So much is kept, counted as it is stored; as trees it is about seven times that.
+const MAX_BYTES: usize = 3 << 19;
 const MAX_WRITES: usize = 16_384;
 
 impl Recent {
-    /// Keeps what was written at a revision as `bytes` of JSON.
-    pub(crate) fn keep(&self, key: Bytes, revision: Revision, bytes: usize, mut known: Known) {
+    /// Keeps what was written, as the object that it has become.
+    pub(crate) fn keep(&self, resource: &Resource, object: &Object, mut known: Known) {
+        if resource.subresource("status").is_none() {
+            return;
+        }
+        let (key, revision, bytes) = (object.key.clone(), object.revision, object.len());
         known.value.object_or_new("metadata").set("resourceVersion", revision.to_string());
+        // Trees are dropped once nobody has to wait for that: it takes as long as making them.
+        let mut dropped = Vec::new();
         let mut kept = self.0.lock();
-        kept.remove(&key);
+        dropped.extend(kept.remove(&key));
         kept.bytes += bytes;
         kept.order.push_back((key.clone(), revision));
         kept.objects.insert(key, Entry { revision, known, bytes });
         while kept.bytes > MAX_BYTES || kept.order.len() > MAX_WRITES {
             let Some((key, revision)) = kept.order.pop_front() else { break };
             if kept.objects.get(&key).is_some_and(|entry| entry.revision == revision) {
-                kept.remove(&key);
+                dropped.extend(kept.remove(&key));
             }
         }
+        drop(kept);
     }
 
     /// What is known of an object, which is about to be written again.
@@ -125,7 +132,8 @@ mod tests {
     }
 
     fn keep(recent: &Recent, object: &Object) {
-        recent.keep(object.key.clone(), object.revision, object.len(), Known::of(object));
+        let pods = registry::builtin().iter().find(|row| row.table == "pods").unwrap();
+        recent.keep(pods, object, Known::of(object));
     }
 
     #[test]

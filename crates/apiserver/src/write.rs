@@ -84,8 +84,9 @@ pub(crate) async fn create(ctx: &Context, options: &Options, make: &mut Maker<'_
         writes.insert(0, Write { key: key.clone(), expected: None, body: Some(body.clone()), ttl: ctx.hub.ttl });
         match ctx.api.registry.commit(&writes).await? {
             Committed::At(revision) => {
-                ctx.api.recent.keep(key.clone(), revision, body.len(), new);
-                return Ok(Stored::Object(object_at(key, revision, body)?));
+                let object = object_at(key, revision, body)?;
+                ctx.api.recent.keep(&ctx.hub, &object, new);
+                return Ok(Stored::Object(object));
             }
             Committed::Conflict(current) if current.first().is_some_and(Option::is_some) => {
                 names_tried += 1;
@@ -180,10 +181,11 @@ async fn replace(
     writes.insert(0, write);
     Ok(match ctx.api.registry.commit(&writes).await? {
         Committed::At(revision) => {
+            let object = object_at(object.key.clone(), revision, body)?;
             if !gone {
-                ctx.api.recent.keep(object.key.clone(), revision, body.len(), new);
+                ctx.api.recent.keep(&ctx.hub, &object, new);
             }
-            Replaced::Stored(Stored::Object(object_at(object.key.clone(), revision, body)?))
+            Replaced::Stored(Stored::Object(object))
         }
         Committed::Conflict(current) => Replaced::Changed(current.into_iter().next().flatten()),
     })

@@ -228,8 +228,9 @@ pub(crate) async fn delete_object(
             Committed::At(revision) => {
                 let object = match body {
                     Some(body) => {
-                        ctx.api.recent.keep(key.clone(), revision, body.len(), marked);
-                        write::object_at(key.clone(), revision, body)?
+                        let object = write::object_at(key.clone(), revision, body)?;
+                        ctx.api.recent.keep(&ctx.hub, &object, marked);
+                        object
                     }
                     None => Arc::new(object.at(revision)),
                 };

@@ -411,7 +411,8 @@ mod tests {
                 } },
             } } },
         });
-        let status = json!({ "f:status": { "f:conditions": { "k:{\"type\":\"Ready\"}": { ".": {}, "f:status": {} } } } });
+        let status =
+            json!({ "f:status": { "f:conditions": { "k:{\"type\":\"Ready\"}": { ".": {}, "f:status": {} } } } });
         let mut applied = entry("helm", "2026-01-02T03:04:05Z", "", &json!({}));
         applied["operation"] = "Apply".into();
         let list = json!([
@@ -443,7 +444,9 @@ mod tests {
         for time in ["2026-11-18T03:38:25Z", "0000-99-99T99:99:99Z"] {
             assert_eq!(time_of(&digits_of(time).unwrap()), time.as_bytes());
         }
-        for time in ["", "2026-11-18T03:38:25", "2026-11-18T03:38:25.5Z", "2026-11-18 03:38:25Z", "2026-11-18T03:38:2xZ"] {
+        for time in
+            ["", "2026-11-18T03:38:25", "2026-11-18T03:38:25.5Z", "2026-11-18 03:38:25Z", "2026-11-18T03:38:2xZ"]
+        {
             assert_eq!(digits_of(time), None, "{time}");
         }
     }
