@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Sabotage {
     /// The account that the loop acts as.
     pub account: &'static str,
-    /// What becomes of its writes by this method to places that contain this.
+    /// What becomes of its requests by this method to places that contain this.
     pub method: &'static str,
     pub place: &'static str,
     pub how: How,
