@@ -409,10 +409,7 @@ fn two_autoscalers_of_the_same_pods_stand_still() {
     assert_eq!(memory.selected(&Key::new("default", "a"), "app=web", &pods).unwrap().len(), 1);
     let (reason, why) = memory.selected(&Key::new("default", "b"), "app in (web)", &pods).unwrap_err();
     assert_eq!(reason, "AmbiguousSelector");
-    assert_eq!(
-        why,
-        "pods by selector app in (web) are controlled by more than one HPA (e.g. [{b default} {a default}])"
-    );
+    assert_eq!(why, "pods by selector app in (web) are controlled by multiple HPAs: [{a default} {b default}]");
     assert_eq!(memory.selected(&Key::new("default", "b"), "", &pods).unwrap_err().0, "SelectorRequired");
     assert!(memory.selected(&Key::new("other", "b"), "app=web", &pods).is_ok());
 }
