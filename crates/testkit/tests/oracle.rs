@@ -2,7 +2,8 @@
 //! where none is broken.
 
 use object::{Edit, Value, View};
-use testkit::simulation::How::{self, Forgets, Writes};
+use std::time::Duration;
+use testkit::simulation::How::{self, Forgets, Late, Reads, Writes};
 use testkit::simulation::{Sabotage, found_wrong};
 
 /// So many seeds are tried at most: not every edit of users makes a given fault show.
@@ -35,6 +36,14 @@ fn run(rows: &[Broken]) {
 fn one_more(object: &mut Value, part: &str, field: &str) {
     let part = object.object_or_new(part);
     part.set(field, part.int(field).unwrap_or(0) + 1);
+}
+
+/// Takes the owners from an object, or from all in a list.
+fn disown(object: &mut Value) {
+    object.object_or_new("metadata").remove("ownerReferences");
+    for item in object.each("items") {
+        item.object_or_new("metadata").remove("ownerReferences");
+    }
 }
 
 #[test]
@@ -137,8 +146,8 @@ fn workloads_whose_loops_forget_something_are_found() {
         // It takes pods that it is to let go of for let go.
         Broken {
             account: "generic-garbage-collector",
-            requests: ("GET", "/pods/"),
-            how: Forgets,
+            requests: ("GET", "/pods"),
+            how: Reads(disown),
             users: (&["replicaset"], true),
             found: "was collected and should have outlived",
         },
@@ -312,4 +321,15 @@ fn a_loop_that_writes_without_end_is_found() {
         users: (&["replicaset"], false),
         found: "times within",
     }]);
+}
+
+/// A watch may be far behind: then what depends on something is there before the collector knows of it.
+#[test]
+fn nothing_is_lost_that_the_garbage_collector_sees_late() {
+    let account = "generic-garbage-collector";
+    let late = Sabotage { account, method: "", place: "/pods", how: Late(Duration::from_secs(100)) };
+    for seed in 0..SEEDS {
+        let found = found_wrong(seed, &["replicaset"], true, Some(late)).expect("it runs");
+        assert!(!found.contains("outlived"), "seed {seed}: {found}");
+    }
 }
