@@ -379,6 +379,12 @@ fn tolerances_can_be_given_for_each_way() {
         case.spec["behavior"] = json!({ "scaleUp": { "tolerance": tolerance, "policies": policies }, "scaleDown": {} });
         assert_eq!(case.round(), expected, "{tolerance} {used}");
     }
+    // However small.
+    let spec = json!({ "behavior": { "scaleUp": { "tolerance": "0.0005" }, "scaleDown": { "tolerance": "0.0005" } } });
+    let tolerance = Behavior::of(&object::from_value(&spec).unwrap()).tolerance();
+    for (ratio, expected) in [(0.9994, false), (0.9996, true), (1.0004, true), (1.0006, false)] {
+        assert_eq!(tolerance.allows(ratio), expected, "{ratio}");
+    }
 }
 
 #[test]
