@@ -139,19 +139,19 @@ impl Memory {
         let own: Vec<_> = pods.iter().filter(|pod| matches(&parsed, pod)).cloned().collect();
         let mut selectors = self.selectors.lock();
         selectors.insert(key.clone(), parsed);
-        let mut others = selectors.iter().filter(|(other, selector)| {
-            other.namespace == key.namespace && *other != key && own.iter().any(|pod| matches(selector, pod))
+        let selecting = selectors.iter().filter(|(other, selector)| {
+            other.namespace == key.namespace && own.iter().any(|pod| matches(selector, pod))
         });
-        match others.next() {
-            None => Ok(own),
-            Some((other, _)) => {
-                let text = format!(
-                    "pods by selector {selector} are controlled by more than one HPA (e.g. [{{{} {}}} {{{} {}}}])",
-                    key.name, key.namespace, other.name, other.namespace
-                );
-                Err(("AmbiguousSelector", text))
-            }
+        let selecting: Vec<_> =
+            selecting.map(|(Key { namespace, name }, _)| format!("{{{name} {namespace}}}")).collect();
+        if selecting.len() < 2 {
+            return Ok(own);
         }
+        let selecting = selecting.join(" ");
+        Err((
+            "AmbiguousSelector",
+            format!("pods by selector {selector} are controlled by multiple HPAs: [{selecting}]"),
+        ))
     }
 }
 

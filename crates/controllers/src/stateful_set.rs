@@ -132,8 +132,9 @@ fn status(
     let available = count(&|pod| running_and_ready(pod) && pod.is_available(set.spec.min_ready_seconds, now));
     let updated = of(update);
     let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
-    // When every pod is of the new revision, that is the current one.
-    let complete = [updated, ready, pods.len()].iter().all(|number| *number == wanted);
+    // When every pod is of the new revision, that is the current one; unless it is up to others to replace them.
+    let is_rolling = set.spec.update_strategy.kind != "OnDelete";
+    let complete = is_rolling && [updated, ready, pods.len()].iter().all(|number| *number == wanted);
     let (current_replicas, current) = if complete { (updated, update) } else { (of(current), current) };
     let some = |number: usize| (number > 0).then_some(number);
     json!({

@@ -2,7 +2,8 @@
 //! where none is broken.
 
 use object::{Edit, Value, View};
-use testkit::simulation::How::{self, Forgets, Writes};
+use std::time::Duration;
+use testkit::simulation::How::{self, Forgets, Late, Reads, Writes};
 use testkit::simulation::{Sabotage, found_wrong};
 
 /// So many seeds are tried at most: not every edit of users makes a given fault show.
@@ -10,8 +11,8 @@ const SEEDS: u64 = 6;
 
 struct Broken {
     account: &'static str,
-    /// Which writes are not as they should be: a method, and a part of the path.
-    writes: (&'static str, &'static str),
+    /// Which requests are not as they should be: a method, and a part of the path.
+    requests: (&'static str, &'static str),
     how: How,
     /// What users make and change, and whether they delete it.
     users: (&'static [&'static str], bool),
@@ -21,7 +22,7 @@ struct Broken {
 
 fn run(rows: &[Broken]) {
     let mut unnoticed = Vec::new();
-    for Broken { account, writes: (method, place), how, users: (names, deletes), found } in rows {
+    for Broken { account, requests: (method, place), how, users: (names, deletes), found } in rows {
         let broken = Sabotage { account, method, place, how: *how };
         let found_with = |seed| found_wrong(seed, names, *deletes, Some(broken)).expect("it runs");
         if !(0..SEEDS).any(|seed| found_with(seed).contains(found)) {
@@ -35,6 +36,14 @@ fn run(rows: &[Broken]) {
 fn one_more(object: &mut Value, part: &str, field: &str) {
     let part = object.object_or_new(part);
     part.set(field, part.int(field).unwrap_or(0) + 1);
+}
+
+/// Takes the owners from an object, or from all in a list.
+fn disown(object: &mut Value) {
+    object.object_or_new("metadata").remove("ownerReferences");
+    for item in object.each("items") {
+        item.object_or_new("metadata").remove("ownerReferences");
+    }
 }
 
 #[test]
@@ -66,77 +75,85 @@ fn workloads_whose_loops_forget_something_are_found() {
     run(&[
         Broken {
             account: "replicaset-controller",
-            writes: ("POST", "/pods"),
+            requests: ("POST", "/pods"),
             how: Forgets,
             users: (&["replicaset"], false),
             found: "the number of its pods",
         },
         Broken {
             account: "replication-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Forgets,
             users: (&["replicationcontroller"], false),
             found: "what it reports",
         },
         Broken {
             account: "deployment-controller",
-            writes: ("PUT", "/replicasets/"),
+            requests: ("PUT", "/replicasets/"),
             how: Forgets,
             users: (&["deployment"], false),
             found: "the replicas of its",
         },
         Broken {
             account: "statefulset-controller",
-            writes: ("DELETE", "/pods/"),
+            requests: ("DELETE", "/pods/"),
             how: Forgets,
             users: (&["statefulset"], false),
             found: "its pods should be",
         },
         Broken {
             account: "daemon-set-controller",
-            writes: ("DELETE", "/pods/"),
+            requests: ("DELETE", "/pods/"),
             how: Forgets,
             users: (&["daemonset"], false),
             found: "has an old pod",
         },
         Broken {
             account: "kube-scheduler",
-            writes: ("POST", "/binding"),
+            requests: ("POST", "/binding"),
             how: Forgets,
             users: (&["replicaset"], false),
             found: "does not run",
         },
         Broken {
             account: "job-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Forgets,
             users: (&["job"], false),
             found: "has not ended",
         },
         Broken {
             account: "job-controller",
-            writes: ("POST", "/pods"),
+            requests: ("POST", "/pods"),
             how: Forgets,
             users: (&["job"], false),
             found: "has not ended",
         },
         Broken {
             account: "cronjob-controller",
-            writes: ("DELETE", "/jobs/"),
+            requests: ("DELETE", "/jobs/"),
             how: Forgets,
             users: (&["cronjob"], false),
             found: "jobs of which",
         },
         Broken {
             account: "generic-garbage-collector",
-            writes: ("DELETE", "/pods/"),
+            requests: ("DELETE", "/pods/"),
             how: Forgets,
             users: (&["replicaset"], true),
             found: "its owner",
         },
+        // It takes pods that it is to let go of for let go.
+        Broken {
+            account: "generic-garbage-collector",
+            requests: ("GET", "/pods"),
+            how: Reads(disown),
+            users: (&["replicaset"], true),
+            found: "was collected and should have outlived",
+        },
         Broken {
             account: "namespace-controller",
-            writes: ("PUT", "/finalize"),
+            requests: ("PUT", "/finalize"),
             how: Forgets,
             users: (&["team"], true),
             found: "its phase should be \"Active\"",
@@ -149,7 +166,7 @@ fn what_serves_and_limits_workloads_is_found_if_its_loops_forget_something() {
     run(&[
         Broken {
             account: "endpointslice-controller",
-            writes: ("PUT", "/endpointslices/"),
+            requests: ("PUT", "/endpointslices/"),
             how: Forgets,
             users: (
                 &["service", "replicaset", "deployment", "statefulset", "daemonset", "replicationcontroller"],
@@ -159,7 +176,7 @@ fn what_serves_and_limits_workloads_is_found_if_its_loops_forget_something() {
         },
         Broken {
             account: "endpoint-controller",
-            writes: ("PUT", "/endpoints/"),
+            requests: ("PUT", "/endpoints/"),
             how: Forgets,
             users: (
                 &["service", "replicaset", "deployment", "statefulset", "daemonset", "replicationcontroller"],
@@ -169,84 +186,84 @@ fn what_serves_and_limits_workloads_is_found_if_its_loops_forget_something() {
         },
         Broken {
             account: "endpointslicemirroring-controller",
-            writes: ("PUT", "/endpointslices/"),
+            requests: ("PUT", "/endpointslices/"),
             how: Forgets,
             users: (&["outside"], false),
             found: "its mirrored slices",
         },
         Broken {
             account: "service-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Forgets,
             users: (&["service"], false),
             found: "whether it has a load balancer",
         },
         Broken {
             account: "disruption-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Forgets,
             users: (&["budget", "replicaset", "deployment", "statefulset", "replicationcontroller"], false),
             found: "expected, healthy, desired and allowed",
         },
         Broken {
             account: "horizontal-pod-autoscaler",
-            writes: ("PUT", "/scale"),
+            requests: ("PUT", "/scale"),
             how: Forgets,
             users: (&["autoscaler", "deployment", "statefulset"], false),
             found: "the replicas should be",
         },
         Broken {
             account: "resourcequota-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Forgets,
             users: (&["quota", "replicaset"], false),
             found: "what is used",
         },
         Broken {
             account: "service-account-controller",
-            writes: ("POST", "/serviceaccounts"),
+            requests: ("POST", "/serviceaccounts"),
             how: Forgets,
             users: (&["team"], false),
             found: "has no account",
         },
         Broken {
             account: "root-ca-cert-publisher",
-            writes: ("POST", "/configmaps"),
+            requests: ("POST", "/configmaps"),
             how: Forgets,
             users: (&["team"], false),
             found: "has no certificate",
         },
         Broken {
             account: "persistent-volume-binder",
-            writes: ("PUT", "/persistentvolumes/"),
+            requests: ("PUT", "/persistentvolumes/"),
             how: Forgets,
             users: (&["volume", "claim"], false),
             found: "its phase",
         },
         Broken {
             account: "persistent-volume-binder",
-            writes: ("DELETE", "/persistentvolumes/"),
+            requests: ("DELETE", "/persistentvolumes/"),
             how: Forgets,
             users: (&["replicaset"], true),
             found: "is released and should be gone",
         },
         Broken {
             account: "attachdetach-controller",
-            writes: ("POST", "/volumeattachments"),
+            requests: ("POST", "/volumeattachments"),
             how: Forgets,
             users: (&["statefulset"], false),
             found: "its attached volumes",
         },
         Broken {
             account: "expand-controller",
-            writes: ("PUT", "/persistentvolumes/"),
+            requests: ("PUT", "/persistentvolumes/"),
             how: Forgets,
             users: (&["statefulset"], false),
             found: "is smaller than it should be",
         },
         Broken {
             account: "pvc-protection-controller",
-            writes: ("PUT", "/persistentvolumeclaims/"),
+            requests: ("PUT", "/persistentvolumeclaims/"),
             how: Forgets,
             users: (&["claim"], true),
             found: "is still being deleted",
@@ -259,21 +276,21 @@ fn loops_that_write_something_else_are_found() {
     run(&[
         Broken {
             account: "deployment-controller",
-            writes: ("PUT", "/status"),
+            requests: ("PUT", "/status"),
             how: Writes(|object| one_more(object, "status", "updatedReplicas")),
             users: (&["deployment"], false),
             found: "what it reports",
         },
         Broken {
             account: "replicaset-controller",
-            writes: ("POST", "/pods"),
+            requests: ("POST", "/pods"),
             how: Writes(|object| object.object_or_new("metadata").set("labels", Value::Null)),
             users: (&["replicaset"], false),
             found: "replicaset",
         },
         Broken {
             account: "endpointslice-controller",
-            writes: ("PUT", "/endpointslices/"),
+            requests: ("PUT", "/endpointslices/"),
             how: Writes(|object| object.set("endpoints", Vec::<Value>::new())),
             users: (
                 &["service", "replicaset", "deployment", "statefulset", "daemonset", "replicationcontroller"],
@@ -283,7 +300,7 @@ fn loops_that_write_something_else_are_found() {
         },
         Broken {
             account: "horizontal-pod-autoscaler",
-            writes: ("PUT", "/scale"),
+            requests: ("PUT", "/scale"),
             how: Writes(|object| one_more(object, "spec", "replicas")),
             users: (&["autoscaler", "deployment", "statefulset"], false),
             found: "the replicas should be",
@@ -296,7 +313,7 @@ fn loops_that_write_something_else_are_found() {
 fn a_loop_that_writes_without_end_is_found() {
     run(&[Broken {
         account: "replicaset-controller",
-        writes: ("PUT", "/status"),
+        requests: ("PUT", "/status"),
         how: Writes(|object| {
             let version = object.at("metadata").text("resourceVersion").parse::<i64>().unwrap_or(0);
             object.object_or_new("status").set("fullyLabeledReplicas", version % 2);
@@ -304,4 +321,15 @@ fn a_loop_that_writes_without_end_is_found() {
         users: (&["replicaset"], false),
         found: "times within",
     }]);
+}
+
+/// A watch may be far behind: then what depends on something is there before the collector knows of it.
+#[test]
+fn nothing_is_lost_that_the_garbage_collector_sees_late() {
+    let account = "generic-garbage-collector";
+    let late = Sabotage { account, method: "", place: "/pods", how: Late(Duration::from_secs(100)) };
+    for seed in 0..SEEDS {
+        let found = found_wrong(seed, &["replicaset"], true, Some(late)).expect("it runs");
+        assert!(!found.contains("outlived"), "seed {seed}: {found}");
+    }
 }

@@ -9,11 +9,11 @@ mod graph;
 
 use graph::{Graph, Node, Uid};
 use kinds::{Id, Key, OwnerReference, Partial, Raw};
-use object::{ApiError, Value, View, json};
+use object::{ApiError, Reason, Value, View, json};
 use parking_lot::Mutex;
 use runtime::{
-    Client, Context, Controller, DeleteOptions, Discovered, Note, Plan, Propagation, Queue, Request, Sink, Target,
-    Write,
+    Client, Context, Controller, DeleteOptions, Discovered, ListOptions, Note, Plan, Propagation, Queue, Request, Sink,
+    Target, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -112,7 +112,10 @@ impl Collector {
         let uid = &request.key.name;
         let Some(node) = self.graph.lock().get(uid) else { return Ok(Plan::default()) };
         let observed = if node.waits_to_orphan() {
-            let dependents = self.live_dependents(client, &node).await?;
+            let mut dependents = self.live_dependents(client, &node).await?;
+            if !dependents.iter().any(|(dependent, raw)| release(dependent, raw, uid).is_some()) {
+                dependents = self.unseen_dependents(client, &node).await?;
+            }
             Observed::Orphaning { dependents, own: client.get_raw(&node.id, &node.key).await? }
         } else if node.waits_for_dependents() {
             // The dependents go by the rules for what is owned, now that their owner waits.
@@ -141,6 +144,28 @@ impl Collector {
             }
         }
         Ok(live)
+    }
+
+    /// The dependents of an object, of every kind, as the API knows them: a watch may be behind, and what it has not shown
+    /// when its owner goes would be collected. It takes a list of each kind; but nobody orphans often.
+    async fn unseen_dependents(&self, client: &Client, node: &Node) -> Result<Vec<(Arc<Node>, Raw)>, ApiError> {
+        let namespace = node.key.namespace.as_str();
+        let mut kinds: Vec<_> = self.kinds.lock().values().cloned().collect();
+        kinds.retain(|id| id.namespaced || namespace.is_empty());
+        let mut found = Vec::new();
+        for id in kinds {
+            let list = match client.list_raw(&id, namespace, &ListOptions::default()).await {
+                Err(error) if error.reason() == Reason::NotFound => continue,
+                list => list?,
+            };
+            for raw in list.items {
+                let object = Partial::read(&raw).map_err(ApiError::internal)?;
+                if object.metadata.owner_references.iter().any(|owner| *owner.uid == *node.uid) {
+                    found.push((Arc::new(Node::new(&id, &object)), raw));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// How each owner of an object stands.
@@ -264,7 +289,7 @@ fn plan(node: &Node, observed: &Observed) -> Plan {
     match observed {
         Observed::Orphaning { dependents, own } => {
             for (dependent, raw) in dependents {
-                plan.writes.extend(keep_owners(dependent, raw, |owner| *owner != *node.uid));
+                plan.writes.extend(release(dependent, raw, &node.uid));
             }
             // Patches go out side by side: if this one went with them and another failed, the owner would be gone, and
             // what still names it collected.
@@ -337,6 +362,11 @@ fn target(node: &Node) -> Target {
 fn delete(node: &Node, propagation: Propagation) -> Write {
     let options = DeleteOptions { grace_seconds: None, propagation, unchanged: true };
     Write::Delete { target: target(node), options, announce: None }
+}
+
+/// Lets go of a dependent, if it is one.
+fn release(dependent: &Node, raw: &Raw, owner: &str) -> Option<Write> {
+    keep_owners(dependent, raw, |other| other != owner)
 }
 
 /// Removes references to owners from an object as it is now; none if there are none of them.

@@ -221,7 +221,7 @@ impl Rules {
                 _ => Select::Max,
             },
             policies: policies.collect(),
-            tolerance: tolerance.map_or(TOLERANCE, |tolerance| tolerance.millis() as f64 / 1000.0),
+            tolerance: tolerance.map_or(TOLERANCE, Quantity::approximate),
         }
     }
 

@@ -379,6 +379,12 @@ fn tolerances_can_be_given_for_each_way() {
         case.spec["behavior"] = json!({ "scaleUp": { "tolerance": tolerance, "policies": policies }, "scaleDown": {} });
         assert_eq!(case.round(), expected, "{tolerance} {used}");
     }
+    // However small.
+    let spec = json!({ "behavior": { "scaleUp": { "tolerance": "0.0005" }, "scaleDown": { "tolerance": "0.0005" } } });
+    let tolerance = Behavior::of(&object::from_value(&spec).unwrap()).tolerance();
+    for (ratio, expected) in [(0.9994, false), (0.9996, true), (1.0004, true), (1.0006, false)] {
+        assert_eq!(tolerance.allows(ratio), expected, "{ratio}");
+    }
 }
 
 #[test]
@@ -409,10 +415,7 @@ fn two_autoscalers_of_the_same_pods_stand_still() {
     assert_eq!(memory.selected(&Key::new("default", "a"), "app=web", &pods).unwrap().len(), 1);
     let (reason, why) = memory.selected(&Key::new("default", "b"), "app in (web)", &pods).unwrap_err();
     assert_eq!(reason, "AmbiguousSelector");
-    assert_eq!(
-        why,
-        "pods by selector app in (web) are controlled by more than one HPA (e.g. [{b default} {a default}])"
-    );
+    assert_eq!(why, "pods by selector app in (web) are controlled by multiple HPAs: [{a default} {b default}]");
     assert_eq!(memory.selected(&Key::new("default", "b"), "", &pods).unwrap_err().0, "SelectorRequired");
     assert!(memory.selected(&Key::new("other", "b"), "app=web", &pods).is_ok());
 }

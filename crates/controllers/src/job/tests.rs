@@ -193,6 +193,14 @@ fn a_job_has_ended_only_when_its_last_pod_is_gone() {
 }
 
 #[test]
+fn a_job_that_may_take_no_time_ends_before_it_begins() {
+    let mut run = Run::new(|spec| spec["activeDeadlineSeconds"] = json!(0));
+    run.settle();
+    assert_eq!(run.reason("Failed"), "DeadlineExceeded");
+    assert!(!run.world.writes.iter().any(|write| write.starts_with("create pods")), "{:?}", run.world.writes);
+}
+
+#[test]
 fn restarts_in_place_count_as_failures() {
     let mut run = Run::new(|spec| {
         spec["template"]["spec"]["restartPolicy"] = json!("OnFailure");

@@ -64,11 +64,11 @@ fn restarts_exceed<'a>(job: &Job, pods: impl Iterator<Item = &'a Pod>, limit: i3
     restarts >= i64::from(limit.max(1))
 }
 
-/// How long the job may go on, if there is a limit and it runs.
+/// How long the job may go on, if there is a limit and it runs. One that has not begun begins now.
 pub(super) fn until_deadline(job: &Job, now: Time) -> Option<Duration> {
     let seconds = job.spec.active_deadline_seconds.filter(|_| !job.spec.suspend)?;
     let allowed = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    Some((job.status.start_time? + allowed).since(now))
+    Some((job.status.start_time.unwrap_or(now) + allowed).since(now))
 }
 
 fn by_index(tally: &Tally) -> Option<Verdict> {

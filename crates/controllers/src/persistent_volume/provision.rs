@@ -2,7 +2,7 @@
 //!
 //! A class may say with its parameter `path` below which directory of the node its volumes are.
 
-use super::claim::{Observed, annotate, reference};
+use super::claim::{Observed, reference};
 use super::{BOUND_BY_CONTROLLER, IN_TREE, LOCAL_PATH, PROVISIONED_BY, SELECTED_NODE, YES};
 use kinds::{Node, Object, PersistentVolume, PersistentVolumeClaim, StorageClass, volume_mode};
 use object::{Edit, Value, View, json};
@@ -29,8 +29,10 @@ pub(super) fn plan(plan: &mut Plan, observed: &Observed) {
         return;
     }
     let mut object = claim.json();
+    let annotations = object.object_or_new("metadata").object_or_new("annotations");
     for request in REQUESTS {
-        annotate(&mut object, request, provisioner);
+        // The class may have been made anew, with another provisioner.
+        annotations.set(request, provisioner.as_str());
     }
     plan.update(claim, object);
     if !plan.writes.is_empty() {

@@ -297,6 +297,21 @@ fn a_claim_without_a_class_gets_the_default_one_when_there_is_one() {
 }
 
 #[test]
+fn a_claim_asks_the_provisioner_that_its_class_has_now() {
+    let mut world = World::new();
+    world.create::<StorageClass>(class("standard", "example.com/nfs", "Immediate"));
+    world.create::<PersistentVolumeClaim>(claim("c", "1Gi", json!({ "storageClassName": "standard" })));
+    settle(&mut world);
+    world.remove::<StorageClass>("standard");
+    world.create::<StorageClass>(class("standard", "example.com/block", "Immediate"));
+    settle(&mut world);
+    let annotations = &world.get::<PersistentVolumeClaim>("c")["metadata"]["annotations"];
+    for request in ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"] {
+        assert_eq!(annotations[request], "example.com/block");
+    }
+}
+
+#[test]
 fn a_claim_that_waits_for_a_consumer_is_bound_where_the_scheduler_says() {
     let mut world = World::new();
     world.create::<StorageClass>(class("local-path", "setpoint.dev/local-path", "WaitForFirstConsumer"));

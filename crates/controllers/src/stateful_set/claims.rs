@@ -1,7 +1,7 @@
 //! The claims of a set's pods: their names, and who owns them.
 
 use super::members::range;
-use kinds::{Kind, Object, PersistentVolumeClaim, Pod, StatefulSet};
+use kinds::{Kind, Object, OwnerReference, PersistentVolumeClaim, Pod, StatefulSet};
 use object::{Edit, Value, View, json};
 use runtime::{Note, Plan};
 use std::collections::BTreeMap;
@@ -36,14 +36,53 @@ pub(super) fn volumes(set: &StatefulSet, ordinal: i32) -> Vec<Value> {
     set.spec.volume_claim_templates.iter().map(volume).collect()
 }
 
-/// Whether a member can be created: its claims are not about to go together with an earlier pod of its name.
-pub(super) fn are_usable(set: &StatefulSet, claims: &Claims, ordinal: i32) -> bool {
+/// Whether a claim of a member is about to go together with an earlier pod of its name.
+pub(super) fn are_stale(set: &StatefulSet, claims: &Claims, ordinal: i32) -> bool {
     let pod = format!("{}-{ordinal}", set.metadata.name);
-    let goes = set.spec.persistent_volume_claim_retention_policy.when_scaled == "Delete";
-    names(set, ordinal).filter_map(|name| claims.get(&name)).all(|claim| {
-        let owned = claim.metadata.owner_references.iter().any(|owner| owner.is(&Pod::ID) && owner.name == pod);
-        !(claim.metadata.is_being_deleted() || goes && owned)
-    })
+    let is_pod = |owner: &OwnerReference| owner.is(&Pod::ID) && owner.name == pod;
+    let mut own = names(set, ordinal).filter_map(|name| claims.get(&name));
+    set.spec.persistent_volume_claim_retention_policy.when_scaled == "Delete"
+        && own.any(|claim| claim.metadata.owner_references.iter().any(is_pod))
+}
+
+/// What keeps a member from being created: claims of its names that are not gone yet.
+pub(super) fn obstacle(set: &StatefulSet, claims: &Claims, ordinal: i32) -> Option<String> {
+    let own = names(set, ordinal).filter_map(|name| claims.get(&name));
+    let going = own.filter(|claim| claim.metadata.is_being_deleted());
+    let why: Vec<_> = going.map(|claim| format!("pvc {} is being deleted", claim.metadata.name)).collect();
+    match why.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
+/// Says so if claims of a new member have owners that the policy cannot be carried out beside.
+pub(super) fn tell_conflicts(plan: &mut Plan, set: &Object<StatefulSet>, claims: &Claims, ordinal: i32, uid: &str) {
+    let policy = &set.spec.persistent_volume_claim_retention_policy;
+    if policy.when_deleted != "Delete" && policy.when_scaled != "Delete" {
+        return;
+    }
+    let pod = format!("{}-{ordinal}", set.metadata.name);
+    let conflicts = |owner: &OwnerReference| match owner {
+        owner if owner.is(&StatefulSet::ID) && owner.name == set.metadata.name => owner.uid != set.metadata.uid,
+        owner if owner.is(&Pod::ID) && owner.name == pod => owner.uid != uid,
+        owner => owner.controller,
+    };
+    for claim in names(set, ordinal).filter_map(|name| claims.get(&name)) {
+        if claim.metadata.owner_references.iter().any(conflicts) {
+            plan.event(conflict(set, claim));
+        }
+    }
+}
+
+fn conflict(set: &Object<StatefulSet>, claim: &PersistentVolumeClaim) -> Note {
+    let message = format!(
+        "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a manging controller, the retention \
+         policy is ignored for this claim",
+        claim.metadata.name
+    );
+    Note::warning(set, "ConflictingController", message)
 }
 
 /// Creates the claims of a member that are missing.
@@ -87,12 +126,7 @@ pub(super) fn keep_owners(
     for claim in names(set, ordinal).filter_map(|name| claims.get(&name)) {
         let Some(owners) = owners(set, claim, ordinal, pod) else { continue };
         if owners.iter().any(|owner| owner.flag("controller") && !is_ours(set, pod, owner.text("uid"))) {
-            let message = format!(
-                "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a manging controller, \
-                 the retention policy is ignored for this claim",
-                claim.metadata.name
-            );
-            plan.event(Note::warning(set, "ConflictingController", message));
+            plan.event(conflict(set, claim));
         }
         let mut object = claim.json();
         object.object_or_new("metadata").set("ownerReferences", owners);
@@ -119,7 +153,7 @@ fn owners(
         (false, _) => None,
     };
     let references = &claim.metadata.owner_references;
-    let named = |owner: &kinds::OwnerReference| {
+    let named = |owner: &OwnerReference| {
         owner.is(&StatefulSet::ID) && owner.name == set.metadata.name
             || owner.is(&Pod::ID) && owner.name == pod.metadata.name
     };

@@ -2,9 +2,8 @@
 //! to the first, and replaced from the last to the first; one at a time if the set is ordered.
 
 use super::claims::{self, Claims};
-use super::members::{Member, Members};
+use super::members::Members;
 use crate::history::POD_LABEL;
-use crate::workload::scaled;
 use kinds::{Object, Pod, StatefulSet};
 use object::View;
 use runtime::{Note, Plan};
@@ -41,11 +40,21 @@ fn bring_up(made: &mut Plan, done: &mut Plan, members: &Members, claims: &Claims
 
 fn create(made: &mut Plan, done: &mut Plan, members: &Members, claims: &Claims, ordinal: i32) -> bool {
     let set = members.set;
-    if claims::are_usable(set, claims, ordinal) {
-        claims::create_missing(made, set, claims, ordinal);
-        let pod = members.pod(ordinal);
-        let name = pod.at("metadata").text("name").to_owned();
-        tell(done.create::<Pod>(pod), set, "Create", &name);
+    if claims::are_stale(set, claims, ordinal) {
+        return true;
+    }
+    claims::create_missing(made, set, claims, ordinal);
+    let pod = members.pod(ordinal);
+    let name = pod.at("metadata").text("name").to_owned();
+    match claims::obstacle(set, claims, ordinal) {
+        Some(why) => {
+            let message = format!("Create Pod {name} in StatefulSet {} failed error: {why}", set.metadata.name);
+            done.event(Note::warning(set, "FailedCreate", message));
+        }
+        None => {
+            tell(done.create::<Pod>(pod), set, "Create", &name);
+            claims::tell_conflicts(done, set, claims, ordinal, "");
+        }
     }
     true
 }
@@ -64,8 +73,9 @@ fn tend(
         delete(done, set, pod);
         return true;
     }
-    if pod.status.phase == "Pending" && claims::are_usable(set, claims, ordinal) {
+    if pod.status.phase == "Pending" {
         claims::create_missing(made, set, claims, ordinal);
+        claims::tell_conflicts(done, set, claims, ordinal, &pod.metadata.uid);
     }
     if members.is_ordered() && members.holds_up(pod) {
         return true;
@@ -96,29 +106,18 @@ fn take_away(done: &mut Plan, members: &Members, claims: &Claims) -> bool {
     false
 }
 
-/// Deletes members that are not of the new revision, as many as may be missing.
+/// Deletes the last member that is not of the new revision, unless one after it is not of use yet. What is broken before
+/// it does not keep it from going: in a set without an order nobody else would see to that.
 fn replace(done: &mut Plan, members: &Members) {
-    let set = members.set;
-    let update = &set.spec.update_strategy.rolling_update;
-    let allowed = match &update.max_unavailable {
-        object::Value::Null => 1,
-        allowed => scaled(allowed, set.spec.replicas, false).max(1),
-    };
-    let is_missing = |member: &&Member| member.pod.is_none_or(|pod| members.is_unavailable(pod));
-    let missing = members.replicas.iter().filter(is_missing).count();
-    let mut budget = usize::try_from(allowed).unwrap_or(0).saturating_sub(missing);
-    let from = usize::try_from(update.partition).unwrap_or(0);
-    let targets = members.replicas.iter().skip(from).rev().filter_map(|member| member.pod);
-    for pod in targets {
-        let is_old = pod.metadata.label(POD_LABEL) != members.update;
-        if !is_old || pod.metadata.is_being_deleted() {
-            continue;
+    let partition = usize::try_from(members.set.spec.update_strategy.rolling_update.partition).unwrap_or(0);
+    for member in members.replicas.iter().skip(partition).rev() {
+        // One that is about to be created is of the new revision.
+        let Some(pod) = member.pod else { return };
+        if pod.metadata.label(POD_LABEL) != members.update && !pod.metadata.is_being_deleted() {
+            return delete(done, members.set, pod);
         }
-        // What does not work is missing already.
-        let costs = usize::from(members.is_ordered() || !members.is_unavailable(pod));
-        if budget >= costs {
-            budget -= costs;
-            delete(done, set, pod);
+        if members.is_unavailable(pod) {
+            return;
         }
     }
 }

@@ -169,23 +169,29 @@ fn an_update_that_does_not_work_stops_and_can_be_taken_back() {
 }
 
 #[test]
-fn several_may_be_replaced_at_once_and_broken_ones_go_first_where_order_does_not_matter() {
-    let mut world = world(|spec| {
-        spec["replicas"] = json!(5);
-        spec["podManagementPolicy"] = json!("Parallel");
-        spec["updateStrategy"]["rollingUpdate"]["maxUnavailable"] = json!("40%");
-    });
-    let bad = |pod: &Value| is_image(pod, "v1") && pod.path(&["metadata", "name"]) == "web-0";
-    run(&mut world, &bad, &|_| {});
-    use_image(&mut world, "v2");
-    world.step("web", &planned);
-    world.writes.clear();
-    world.step("web", &planned);
-    let deleted: Vec<_> = world.writes.iter().filter(|write| write.starts_with("delete pods")).collect();
-    assert_eq!(deleted, ["delete pods web-4", "delete pods web-0"]);
-    run(&mut world, &bad, &|_| {});
-    assert_eq!(images(&world), ["v2"; 5]);
-    assert_eq!(world.names::<ControllerRevision>().len(), 2);
+fn where_order_does_not_matter_what_is_broken_holds_up_only_what_is_before_it() {
+    let unordered = |partition: i32| {
+        world(|spec| {
+            spec["podManagementPolicy"] = json!("Parallel");
+            spec["updateStrategy"]["rollingUpdate"]["partition"] = json!(partition);
+        })
+    };
+    let first: &dyn Fn(&Value) -> bool = &|pod| pod.path(&["metadata", "name"]) == "web-0";
+    let new: &dyn Fn(&Value) -> bool = &|pod| is_image(pod, "v2");
+    for (what, partition, bad, replaced, expected) in [
+        ("the first is broken", 0, first, &["web-2", "web-1", "web-0"][..], ["v2"; 3]),
+        ("it is so and stays old", 1, first, &["web-2", "web-1"], ["v1", "v2", "v2"]),
+        ("what is new is broken", 0, new, &["web-2"], ["v1", "v1", "v2"]),
+    ] {
+        let mut world = unordered(partition);
+        run(&mut world, bad, &|_| {});
+        use_image(&mut world, "v2");
+        world.writes.clear();
+        run(&mut world, bad, &|_| {});
+        let deleted: Vec<_> = world.writes.iter().filter_map(|write| write.strip_prefix("delete pods ")).collect();
+        assert_eq!(deleted, replaced, "{what}");
+        assert_eq!(images(&world), expected, "{what}");
+    }
 }
 
 #[test]
@@ -198,6 +204,14 @@ fn on_delete_only_what_is_deleted_is_replaced_by_what_is_new() {
     world.remove::<Pod>("web-1");
     run(&mut world, &good, &|_| {});
     assert_eq!(images(&world), ["v1", "v2", "v1"]);
+    // What is current does not change by that, not even when all are new.
+    world.remove::<Pod>("web-0");
+    world.remove::<Pod>("web-2");
+    run(&mut world, &good, &|_| {});
+    assert_eq!(images(&world), ["v2"; 3]);
+    let status = world.get::<StatefulSet>("web").at("status").clone();
+    assert_ne!(status["currentRevision"], status["updateRevision"]);
+    assert_eq!((&status["updatedReplicas"], status.has("currentReplicas")), (&json!(3), false));
 }
 
 #[test]
@@ -289,6 +303,38 @@ fn a_claim_that_somebody_else_manages_is_left_to_them() {
     run(&mut world, &good, &|_| {});
     assert!(world.events.iter().any(|event| event.starts_with("Warning ConflictingController ")), "{:?}", world.events);
     assert_eq!(world.get::<PersistentVolumeClaim>("data-web-0")["metadata"]["ownerReferences"], json!([other]));
+}
+
+#[test]
+fn a_member_waits_for_claims_that_are_being_deleted_and_says_so() {
+    let mut world = with_claims(json!({ "whenDeleted": "Retain", "whenScaled": "Retain" }));
+    let claim = |metadata: Value| json!({ "metadata": metadata, "spec": {} });
+    let finalizers = json!(["kubernetes.io/pvc-protection"]);
+    world.create::<PersistentVolumeClaim>(claim(
+        json!({ "name": "data-web-0", "deletionTimestamp": NOW, "finalizers": finalizers }),
+    ));
+    world.settle("web", &planned);
+    assert!(world.names::<Pod>().is_empty());
+    let told = "Create Pod web-0 in StatefulSet web failed error: pvc data-web-0 is being deleted";
+    assert!(world.events.contains(&format!("Warning FailedCreate {told}")), "{:?}", world.events);
+    world.remove::<PersistentVolumeClaim>("data-web-0");
+    run(&mut world, &good, &|_| {});
+    assert_eq!(world.names::<Pod>().len(), 3);
+}
+
+#[test]
+fn a_new_member_tells_of_a_claim_that_somebody_else_manages() {
+    for (policy, is_told) in [("Retain", false), ("Delete", true)] {
+        let mut world = with_claims(json!({ "whenDeleted": policy, "whenScaled": "Retain" }));
+        let other = json!({ "apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": true });
+        world.create::<PersistentVolumeClaim>(json!({
+            "metadata": { "name": "data-web-0", "ownerReferences": [other] }, "spec": {},
+        }));
+        run(&mut world, &good, &|_| {});
+        let tells =
+            |event: &String| event.starts_with("Warning ConflictingController PersistentVolumeClaim data-web-0");
+        assert_eq!((world.names::<Pod>().len(), world.events.iter().any(tells)), (3, is_told), "{policy}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! what is comes to match what is wanted, and then nothing is written any more. Whatever happened follows from the
 //! seed, so a failure is replayed by its number.
 
+mod deletions;
 mod driver;
 mod evictions;
 mod faults;
@@ -127,6 +128,7 @@ pub fn found_wrong(seed: u64, names: &[&str], deletes: bool, broken: Option<Sabo
             }
         }
         problems.extend(world.faults.frenzy());
+        problems.extend(world.deletions.wrong());
         world.stop().await;
         Ok(problems.join("\n"))
     })
@@ -156,6 +158,10 @@ async fn settle(world: &World, rest: Duration) -> Result<(), String> {
         tokio::time::sleep(Duration::from_secs(5)).await;
         if let Some(frenzy) = world.faults.frenzy() {
             return Err(format!("a loop writes without end: {frenzy}"));
+        }
+        let wrong = world.deletions.wrong();
+        if !wrong.is_empty() {
+            return Err(format!("not everything was deleted as was asked for:\n  {}", wrong.join("\n  ")));
         }
         problems = oracle::problems(world).await;
         if problems.is_empty() {

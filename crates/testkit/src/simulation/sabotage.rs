@@ -4,15 +4,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
 use object::{ApiError, Value};
-use runtime::{Events, Transport};
+use runtime::{Event, Events, Transport};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What one loop does wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Sabotage {
     /// The account that the loop acts as.
     pub account: &'static str,
-    /// What becomes of its writes by this method to places that contain this.
+    /// What becomes of its requests by this method to places that contain this.
     pub method: &'static str,
     pub place: &'static str,
     pub how: How,
@@ -24,6 +25,10 @@ pub enum How {
     Forgets,
     /// Something else is written.
     Writes(fn(&mut Value)),
+    /// It is told something else.
+    Reads(fn(&mut Value)),
+    /// What is watched is seen so much later.
+    Late(Duration),
 }
 
 impl Sabotage {
@@ -52,6 +57,13 @@ impl Transport for Sabotaged {
         let (head, body) = request.into_parts();
         match how {
             How::Forgets => Ok(Response::new(body)),
+            How::Reads(change) => {
+                let (head, body) = self.inner.send(Request::from_parts(head, body)).await?.into_parts();
+                let mut object = object::json::parse(&body).map_err(ApiError::internal)?;
+                change(&mut object);
+                Ok(Response::from_parts(head, object.to_string().into()))
+            }
+            How::Late(_) => self.inner.send(Request::from_parts(head, body)).await,
             How::Writes(change) => {
                 let mut object = object::json::parse(&body).map_err(ApiError::internal)?;
                 change(&mut object);
@@ -61,6 +73,29 @@ impl Transport for Sabotaged {
     }
 
     async fn watch(&self, request: Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
-        self.inner.watch(request).await
+        let is_meant = request.uri().path().ends_with(self.sabotage.place);
+        let inner = self.inner.watch(request).await?;
+        match self.sabotage.how {
+            How::Late(delay) if is_meant => Ok(Box::new(LateEvents { inner, delay })),
+            _ => Ok(inner),
+        }
+    }
+}
+
+struct LateEvents {
+    inner: Box<dyn Events>,
+    delay: Duration,
+}
+
+#[async_trait]
+impl Events for LateEvents {
+    async fn next(&mut self) -> Option<Result<Vec<Event>, ApiError>> {
+        let events = self.inner.next().await?;
+        // Bookmarks come once a minute, before anything else: nothing else would ever be seen.
+        let is_bookmark = |event: &Event| matches!(event, Event::Bookmark { .. });
+        if !events.as_ref().is_ok_and(|events| events.iter().all(is_bookmark)) {
+            tokio::time::sleep(self.delay).await;
+        }
+        Some(events)
     }
 }

@@ -1,5 +1,6 @@
 //! The cluster that is simulated: a real API on a store in memory, and real loops, which may crash.
 
+use super::deletions::{Deletions, Witnessed};
 use super::driver;
 use super::faults::{Faults, Faulty};
 use super::sabotage::Sabotage;
@@ -8,7 +9,7 @@ use apiserver::{Api, Authentication, Authorization, SigningKey, StaticTokens, Us
 use kinds::{ConfigMap, Id, Kind, Node, Object, Pod, StorageClass};
 use object::{Edit, Value};
 use registry::{Plain, Registry};
-use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target};
+use runtime::{Client, Controller, Identity, ListOptions, Manager, PatchType, Target, Transport};
 use setpoint::{Clients, ControlPlane, Fleet, Loops, Settings, SimulatedUsage, in_process};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub struct World {
     api: Api,
     ambient: Ambient,
     pub faults: Arc<Faults>,
+    pub(super) deletions: Arc<Deletions>,
     /// For users and for when things happen.
     pub random: Random,
     /// As the administrator, whom no fault affects.
@@ -84,11 +86,13 @@ impl World {
         let random = ambient.random.fork();
         let faults = Arc::new(Faults::new(ambient.random.fork(), ambient.clock.clone()));
         let admin = in_process::client(&api, apiserver::user("admin", &["system:masters"]), "user");
+        let deletions = Arc::new(Deletions::default());
         let servers = (0..servers).map(|number| {
-            let (api, faults) = (api.clone(), faults.clone());
+            let (api, faults, deletions) = (api.clone(), faults.clone(), deletions.clone());
             let clients: Clients = Arc::new(move |user: User, agent: &str| {
                 let account = user.name.clone();
                 let transport = in_process::transport(&api, user);
+                let transport: Arc<dyn Transport> = Arc::new(Witnessed::new(transport, deletions.clone(), &account));
                 let transport = broken.map_or(transport.clone(), |broken| broken.between(&account, transport));
                 Client::new(Arc::new(Faulty::new(transport, faults.clone(), &account, number)), agent)
             });
@@ -101,7 +105,7 @@ impl World {
         let resources = admin.discover().await.expect("the administrator can look around");
         let resources = resources.into_iter().filter(|resource| resource.can("list") && resource.can("create"));
         let resources = resources.map(|resource| resource.id).collect();
-        let mut world = World { api, ambient, faults, random, admin, resources, nodes, servers };
+        let mut world = World { api, ambient, faults, deletions, random, admin, resources, nodes, servers };
         if has_nodes {
             world.create::<StorageClass>(driver::class()).await;
             run_as_admin(driver::controllers(), &world.admin, &world.ambient);

@@ -72,7 +72,7 @@ pub(super) async fn problems(world: &World) -> Vec<String> {
 }
 
 /// Every object of every kind.
-async fn everything(world: &World) -> Vec<(Id, Meta)> {
+pub(super) async fn everything(world: &World) -> Vec<(Id, Meta)> {
     let mut all = Vec::new();
     for id in &world.resources {
         let list = world.admin.list_raw(id, "", &ListOptions::default()).await.expect("the administrator can list");

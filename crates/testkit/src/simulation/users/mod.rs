@@ -3,6 +3,7 @@
 mod specs;
 
 use super::World;
+use super::deletions::delete;
 use kinds::{Endpoints, Id, Key, Kind, Node, Object, PersistentVolumeClaim, Pod, Raw, ResourceQuota};
 use object::{ApiError, Value, json};
 use runtime::{DeleteOptions, PatchType, Propagation, Target};
@@ -49,7 +50,7 @@ impl Users {
         let _ = match pick(world, 21) {
             0..8 => world.admin.create(&subject.id, &object(subject, &target, world)).await,
             8..15 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(&name, world)).await,
-            15..17 => world.admin.delete(&target, &delete_options(world)).await,
+            15..17 => delete(world, &target, &delete_options(world)).await,
             17 => delete_some_pod(world).await,
             18 => evict_some_pod(world).await,
             19 => grow_some_claim(world).await,
@@ -93,7 +94,7 @@ async fn live(
         let _ = match step {
             0 => world.admin.create(&subject.id, &object(subject, &target, world)).await,
             1 | 2 => world.admin.patch(&target, "", PatchType::Merge, &(subject.change)(&name, world)).await,
-            _ if is_deleted(number) => world.admin.delete(&target, &delete_options(world)).await,
+            _ if is_deleted(number) => delete(world, &target, &delete_options(world)).await,
             _ => continue,
         };
     }
