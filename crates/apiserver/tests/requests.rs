@@ -299,3 +299,23 @@ async fn what_nodes_and_pods_use_is_told_as_far_as_it_is_known() {
     assert_eq!(table.items("rows")[0].at("cells"), &json!(["busy", "500m", "128Mi", "1m30s"]));
     assert_eq!(client.post(&format!("{root}/nodes"), "application/json", &json!({})).await.0, 405);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_read_seldom_shows_events_first_and_an_idle_one_how_far_it_has_come() {
+    let client = Client::start().await;
+    let peer = Peer { user: Some(Arc::new(user("admin", &["system:masters"]))), address: None };
+    let path = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0&allowWatchBookmarks=true";
+    let request = Request::builder().uri(path).body(Full::default()).unwrap();
+    let mut watch = client.0.handle(&peer, request).await.into_body();
+    let mut frames = Vec::new();
+    for name in ["a", "b"] {
+        let config = json!({ "metadata": { "name": name } });
+        assert_eq!(client.post("/api/v1/namespaces/default/configmaps", JSON, &config).await.0, 201);
+        tokio::time::advance(std::time::Duration::from_secs(90)).await;
+        frames.push(watch.frame().await.unwrap().unwrap().into_data().unwrap());
+    }
+    // Nothing happens any more, so time goes on by itself.
+    frames.push(watch.frame().await.unwrap().unwrap().into_data().unwrap());
+    let kinds = frames.iter().map(|frame| object::json::parse(frame).unwrap().text("type").to_owned());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["ADDED", "ADDED", "BOOKMARK"]);
+}

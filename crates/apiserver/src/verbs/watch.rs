@@ -236,18 +236,15 @@ impl Stream {
 
     /// Waits until something can go out; false when the watch is over.
     async fn wait(&mut self) -> bool {
+        // A watch that never runs dry must end in time all the same.
+        if self.clock.monotonic() >= self.ends {
+            return false;
+        }
         let timer = if self.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
         tokio::select! {
-            // A watch that never runs dry must end in time all the same.
+            // Events come before bookmarks: a client that reads seldom would get nothing else.
             biased;
             _ = self.stopping.stopping() => return false,
-            () = tokio::time::sleep_until(timer) => {
-                if self.clock.monotonic() >= self.ends {
-                    return false;
-                }
-                self.next_bookmark = self.clock.monotonic() + BOOKMARK_INTERVAL;
-                self.pending.push_back(Ready::Bookmark { revision: self.watch.progress(), initial_end: false });
-            }
             events = self.watch.next() => match events {
                 Ok(events) => {
                     let seen = events.iter().filter_map(|event| seen(&self.selection, event));
@@ -258,6 +255,11 @@ impl Stream {
                     self.ended = true;
                 }
             },
+            () = tokio::time::sleep_until(timer) => {}
+        }
+        if self.bookmarks && self.pending.is_empty() && self.clock.monotonic() >= self.next_bookmark {
+            self.next_bookmark = self.clock.monotonic() + BOOKMARK_INTERVAL;
+            self.pending.push_back(Ready::Bookmark { revision: self.watch.progress(), initial_end: false });
         }
         true
     }
