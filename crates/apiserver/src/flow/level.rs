@@ -72,6 +72,7 @@ struct State {
     taken: u32,
     /// The most seats that were taken and waited for at once since somebody last asked.
     demand: u32,
+    tally: Tally,
     /// Everybody who waits is told by being sent something.
     queues: Queues<oneshot::Sender<()>>,
 }
@@ -86,19 +87,32 @@ pub(super) enum Entry {
     Refused(&'static str),
 }
 
+/// Requests, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) executing: usize,
+    pub(super) dispatched: u64,
+    /// Those that gave up included.
+    pub(super) rejected: u64,
+    /// Waited for too long, or whose client went away.
+    pub(super) gave_up: u64,
+}
+
 /// How a level is doing, for who wants to look.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digest {
     pub(super) limit: u32,
     pub(super) taken: u32,
     pub(super) waiting: usize,
+    /// Those that somebody waits in.
     pub(super) queues: usize,
+    pub(super) tally: Tally,
 }
 
 impl Level {
     pub(super) fn new(name: &str) -> Self {
-        let (bounds, queues) = (Bounds::default(), Queues::default());
-        let state = State { response: Response::Reject, bounds, limit: 0, taken: 0, demand: 0, queues };
+        let (bounds, tally, queues) = (Bounds::default(), Tally::default(), Queues::default());
+        let state = State { response: Response::Reject, bounds, limit: 0, taken: 0, demand: 0, tally, queues };
         Level { name: name.to_owned(), state: Mutex::new(state) }
     }
 
@@ -137,16 +151,20 @@ impl Level {
         let wanted = state.taken + state.queues.seats() + seats;
         state.demand = state.demand.max(wanted);
         if state.queues.is_empty() && state.room()(seats) {
-            state.taken += seats;
+            state.seat(seats);
             return Entry::Seat;
         }
         let Response::Queue { queues, hand, length } = state.response else {
+            state.tally.rejected += 1;
             return Entry::Refused("concurrency-limit");
         };
         let (sender, receiver) = oneshot::channel();
         match state.queues.push(&deal(flow(), queues, hand), length, seats, sender) {
             Some(place) => Entry::Wait(place, receiver),
-            None => Entry::Refused("queue-full"),
+            None => {
+                state.tally.rejected += 1;
+                Entry::Refused("queue-full")
+            }
         }
     }
 
@@ -154,6 +172,8 @@ impl Level {
     pub(super) fn give_up(&self, place: Place) -> bool {
         let mut state = self.state.lock();
         let waited = state.queues.remove(place);
+        state.tally.gave_up += u64::from(waited);
+        state.tally.rejected += u64::from(waited);
         // Those behind it may be easier to seat.
         state.seat_more();
         waited
@@ -162,13 +182,14 @@ impl Level {
     pub(super) fn leave(&self, seats: u32) {
         let mut state = self.state.lock();
         state.taken -= seats;
+        state.tally.executing -= 1;
         state.seat_more();
     }
 
     pub(super) fn digest(&self) -> Digest {
         let state = self.state.lock();
         let (waiting, queues) = state.queues.counts();
-        Digest { limit: state.limit, taken: state.taken, waiting, queues }
+        Digest { limit: state.limit, taken: state.taken, waiting, queues, tally: state.tally }
     }
 }
 
@@ -180,9 +201,15 @@ impl State {
         move |seats| exempt || taken + seats <= limit || taken == 0 && limit > 0
     }
 
+    fn seat(&mut self, seats: u32) {
+        self.taken += seats;
+        self.tally.executing += 1;
+        self.tally.dispatched += 1;
+    }
+
     fn seat_more(&mut self) {
         while let Some(next) = self.queues.pop(self.room()) {
-            self.taken += next.seats;
+            self.seat(next.seats);
             // Somebody who is just going away notices that their place is gone, and gives the seats back.
             let _ = next.item.send(());
         }
@@ -230,8 +257,8 @@ mod tests {
         assert!(first.try_recv().is_ok() && second.try_recv().is_err());
         level.set_limit(2);
         assert!(second.try_recv().is_ok());
-        let Digest { limit, taken, waiting, queues } = level.digest();
-        assert_eq!((limit, taken, waiting, queues), (2, 2, 0, 0));
+        let tally = Tally { executing: 2, dispatched: 3, rejected: 1, gave_up: 0 };
+        assert_eq!(level.digest(), Digest { limit: 2, taken: 2, waiting: 0, queues: 0, tally });
     }
 
     #[test]

@@ -9,12 +9,14 @@
 //!     defaults    the objects of a new cluster
 //!     upkeep      keeping them up to date
 //!     figures     metrics
+//!     dump        what the levels are doing, for people
 //!
 //! A request that lasts as long as its client wants has no seat, but for a watch until it is answered.
 
 mod classify;
 mod defaults;
 mod directory;
+mod dump;
 mod figures;
 mod level;
 mod queues;
@@ -289,3 +291,6 @@ impl Drop for Admitted {
         self.inflight.iter().for_each(IntGauge::dec);
     }
 }
+
+#[cfg(test)]
+mod tests;
