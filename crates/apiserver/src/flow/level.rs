@@ -131,11 +131,12 @@ impl Level {
         state.seat_more();
     }
 
-    /// Demand since the last call.
+    /// Demand since the last call. An exempt level has none beyond its nominal limit: it is served without any seats.
     pub(super) fn take_demand(&self) -> u32 {
         let mut state = self.state.lock();
         let now = state.taken + state.queues.seats();
-        std::mem::replace(&mut state.demand, now)
+        let demand = std::mem::replace(&mut state.demand, now);
+        if state.response == Response::Exempt { demand.min(state.bounds.nominal) } else { demand }
     }
 
     /// The most seats that one request may ask for.
@@ -282,5 +283,6 @@ mod tests {
         assert!(held.try_recv().is_err());
         let exempt = level(Response::Exempt, 0);
         assert!((0..1000).all(|_| matches!(exempt.enter(1, || 0), Entry::Seat)));
+        assert_eq!(exempt.take_demand(), 0);
     }
 }

@@ -184,14 +184,14 @@ impl Shared {
     }
 
     async fn lend(&self) {
+        let mut is_lent = false;
         loop {
-            self.short.notified().await;
-            while {
-                let directory = self.directory.read().clone();
-                let is_lent = directory.balance(&self.figures);
-                tokio::time::sleep(BALANCE_PERIOD).await;
-                is_lent
-            } {}
+            if !is_lent {
+                self.short.notified().await;
+            }
+            let directory = self.directory.read().clone();
+            is_lent = directory.balance(&self.figures);
+            tokio::time::sleep(BALANCE_PERIOD).await;
         }
     }
 }
