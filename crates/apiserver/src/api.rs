@@ -67,12 +67,13 @@ impl Api {
         address: String,
     ) -> Self {
         let started = std::time::Duration::from_millis(ambient.clock.wall().0);
+        let metrics = Metrics::new(started);
         let api = Api(Arc::new(Shared {
             registry,
-            metrics: Metrics::new(started),
+            flow: Flow::new(&metrics.registry),
+            metrics,
             authentication,
             authorization,
-            flow: Flow::default(),
             recent: Recent::default(),
             drafts: Drafts::default(),
             documents: Documents::default(),
@@ -85,6 +86,7 @@ impl Api {
             ambient,
         }));
         api.authorization.start(&api);
+        api.flow.start(&api);
         api
     }
 

@@ -4,14 +4,12 @@
 //! Roles and bindings follow the watch cache, a moment behind. So a refusal is looked at again once everything that
 //! was acknowledged before the request is known: nobody is refused what has just been granted.
 
-mod feed;
-
 use crate::api::Api;
+use crate::feed::Feeds;
 use crate::identity::AUTHENTICATED;
 use crate::request::{Info, Target};
 use authz::node::Graph;
 use authz::{Attributes, Granted, Rules, User};
-use feed::Feeds;
 use http::HeaderMap;
 use object::selector::FieldSelector;
 use object::{ApiError, Reason};

@@ -5,7 +5,7 @@ use object::{ApiError, Reason};
 use std::time::Duration;
 
 /// What a request gets that does not ask, or asks for more.
-const MAX: Duration = Duration::from_secs(60);
+pub(crate) const MAX: Duration = Duration::from_secs(60);
 
 /// The time a request has; none where it lasts as long as the client wants.
 pub(crate) fn limit(info: &Info, query: &Query) -> Result<Option<Duration>, ApiError> {

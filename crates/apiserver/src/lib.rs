@@ -17,6 +17,7 @@ mod deadline;
 mod debug;
 mod decode;
 mod drafts;
+mod feed;
 mod flow;
 mod identity;
 mod known;

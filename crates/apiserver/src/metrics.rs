@@ -13,8 +13,8 @@ pub struct Metrics {
     pub registry: Registry,
     requests: IntCounterVec,
     durations: HistogramVec,
-    inflight: IntGaugeVec,
-    rejected: IntCounterVec,
+    /// Requests that read, and requests that change something.
+    inflight: [IntGauge; 2],
     watchers: IntGaugeVec,
     watch_events: IntCounterVec,
     objects: IntGaugeVec,
@@ -54,6 +54,7 @@ impl Metrics {
         let panics =
             IntGauge::new("apiserver_request_panics", "Requests that ended in a panic.").expect("the name is valid");
         registry.register(Box::new(panics.clone())).expect("each name is registered once");
+        let inflight = gauges("apiserver_current_inflight_requests", "Requests being worked on.", &["request_kind"]);
         Metrics {
             requests: counters(
                 "apiserver_request_total",
@@ -61,12 +62,7 @@ impl Metrics {
                 &["verb", "group", "version", "resource", "subresource", "scope", "code", "dry_run"],
             ),
             durations,
-            inflight: gauges("apiserver_current_inflight_requests", "Requests being worked on.", &["request_kind"]),
-            rejected: counters(
-                "apiserver_flowcontrol_rejected_requests_total",
-                "Requests refused because of overload.",
-                &["priority_level", "reason"],
-            ),
+            inflight: ["readOnly", "mutating"].map(|kind| inflight.with_label_values(&[kind])),
             watchers: gauges(
                 "apiserver_longrunning_requests",
                 "Watches that are open.",
@@ -114,12 +110,9 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn inflight(&self, kind: &str) -> IntGauge {
-        self.inflight.with_label_values(&[kind])
-    }
-
-    pub(crate) fn rejected(&self, level: &str) {
-        self.rejected.with_label_values(&[level, "concurrency-limit"]).inc();
+    pub(crate) fn inflight(&self, is_mutating: bool) -> &IntGauge {
+        let [reading, changing] = &self.inflight;
+        if is_mutating { changing } else { reading }
     }
 
     pub(crate) fn panicked(&self) {

@@ -63,6 +63,9 @@ pub(crate) async fn serve(
             let text = api.metrics.text(&api.registry.cache.counts(), bytes);
             Ok(render::response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", Body::whole(text)))
         }
+        ["debug", "api_priority_and_fairness", "dump_priority_levels"] => {
+            Ok(render::text(StatusCode::OK, api.flow.dump_levels()))
+        }
         ["debug", topic, path @ ..] => match api.debug.answer(topic, path).await {
             // For people to read.
             Some(answer) => Ok(render::respond(Format::Json, StatusCode::OK, &answer?, true)),

@@ -5,6 +5,7 @@ use crate::audit::{Audit, Entry, Level};
 use crate::body::Body;
 use crate::context::Context;
 use crate::decode::MAX_BODY_BYTES;
+use crate::flow::Lane;
 use crate::media::{self, Accept, Format};
 use crate::render::{self, Viewer};
 use crate::request::{Info, Query, Target};
@@ -33,12 +34,13 @@ pub struct Peer {
     pub address: Option<IpAddr>,
 }
 
-/// What becomes known of a request on its way; for the audit log.
+/// What becomes known of a request on its way; for the audit log and the headers of the answer.
 #[derive(Debug, Default)]
 struct Trail {
     user: Option<Arc<User>>,
     impersonated: Option<Arc<User>>,
     body: Option<(Format, Bytes)>,
+    lane: Option<Arc<Lane>>,
 }
 
 impl Api {
@@ -74,6 +76,9 @@ impl Api {
                 render::error(Format::Json, &error)
             }
         };
+        if let Some(lane) = trail.lane.take() {
+            lane.show(response.headers_mut());
+        }
         let took = self.ambient.clock.monotonic().duration_since(started);
         self.metrics.answered(&info, response.status().as_u16(), dry_run, took);
         if let (Some(audit), Some(agent)) = (&self.audit, agent) {
@@ -105,7 +110,11 @@ impl Api {
         trail.user = Some(user.clone());
         let user = self.authorization.impersonate(self, user, &headers).await?;
         trail.impersonated = trail.user.as_ref().filter(|sender| !Arc::ptr_eq(sender, &user)).map(|_| user.clone());
-        let _admitted = self.flow.admit(info, &self.metrics).await?;
+        trail.lane = self.flow.lane(&user, info);
+        let admitted = match &trail.lane {
+            Some(lane) => Some(self.flow.admit(self, lane, &user, info, &query).await?),
+            None => None,
+        };
         self.authorization.check(self, &user, info).await?;
         if let Some(creation) = info.as_creation_of_a_stream(headers.contains_key(header::UPGRADE)) {
             self.authorization.check(self, &user, &creation).await?;
@@ -139,7 +148,10 @@ impl Api {
         for warning in ctx.take_warnings() {
             add_warning(&mut response, &warning);
         }
-        Ok(response)
+        Ok(match admitted {
+            Some(admitted) if info.verb == "list" => admitted.until_sent(self, response),
+            _ => response,
+        })
     }
 
     #[allow(clippy::too_many_arguments, reason = "all that is known of a request comes together here")]

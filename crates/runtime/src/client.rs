@@ -10,6 +10,11 @@ use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
+
+/// Watches aside, no more than this of a client's requests are under way; the others wait here for their turn. The queues
+/// of the API would not take as many as a busy loop can make: those of one flow are the 6 of its hand, of 50 places each.
+const MAX_UNDER_WAY: usize = 128;
 
 /// A client with an identity of its own; clones share it.
 #[derive(Clone, Debug)]
@@ -17,6 +22,8 @@ pub struct Client {
     transport: Arc<dyn Transport>,
     /// What it goes by in managed fields and logs.
     agent: Arc<str>,
+    /// Requests that may be under way.
+    turns: Arc<Semaphore>,
     /// How often something was read.
     reads: Arc<AtomicU64>,
     /// The resources of the API, as they were last discovered.
@@ -115,7 +122,8 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, agent: &str) -> Self {
-        Client { transport, agent: agent.into(), reads: Arc::default(), known: Arc::default() }
+        let turns = Arc::new(Semaphore::new(MAX_UNDER_WAY));
+        Client { transport, agent: agent.into(), turns, reads: Arc::default(), known: Arc::default() }
     }
 
     pub fn agent(&self) -> &str {
@@ -294,7 +302,9 @@ impl Client {
 
     async fn send(&self, request: Request<Bytes>) -> Result<Raw, ApiError> {
         self.reads.fetch_add(u64::from(request.method() == Method::GET), Ordering::Relaxed);
+        let turn = self.turns.acquire().await.map_err(ApiError::internal)?;
         let response = self.transport.send(request).await?;
+        drop(turn);
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {
             return Ok(Raw::from(body));

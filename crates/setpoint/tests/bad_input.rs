@@ -11,7 +11,7 @@ mod bad_input {
 use bad_input::row::{CONFIG_MAPS, check, config_map};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use http::header;
+use http::{HeaderValue, header};
 use object::json;
 use testkit::etcd::{Etcd, available_versions};
 use testkit::https::{Client, get};
@@ -118,23 +118,36 @@ async fn what_was_compacted_away_is_said_to_be_gone() {
 }
 
 #[tokio::test]
-async fn more_requests_than_can_wait_are_told_to_come_back() {
+async fn more_requests_than_can_wait_are_told_to_come_back_and_others_are_served() {
     let server = server().await;
+    let binding = json!({
+        "metadata": { "name": "crowd" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "crowd" }],
+    });
+    let made = server.client().post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+    assert_eq!(made.status, 201, "{made:?}");
     // Each of these waits for a revision that does not come, and so keeps its place.
-    let waiting = get(&format!("{CONFIG_MAPS}?resourceVersion=999999999"));
+    let mut waiting = get(&format!("{CONFIG_MAPS}?resourceVersion=999999999"));
+    waiting.headers_mut().insert("impersonate-user", HeaderValue::from_static("crowd"));
     let mut crowd = Vec::new();
     for _ in 0..4 {
         crowd.push(server.client().connect_many().await.unwrap());
     }
     let answers = crowd.iter().flat_map(|connection| (0..900).map(|_| connection.send(waiting.clone())));
     let mut answers: FuturesUnordered<_> = answers.collect();
-    while let Some(answer) = answers.next().await {
-        let answer = answer.unwrap();
+    loop {
+        let answer = answers.next().await.expect("the server lets not all of them wait").unwrap();
         if answer.status == 429 {
             assert_eq!(answer.headers[header::RETRY_AFTER], "1");
             assert_eq!(answer.json()["reason"], "TooManyRequests");
-            return;
+            break;
         }
     }
-    panic!("the server let all of them wait");
+    // Neither the administrator nor another user of the same level is kept waiting by the crowd.
+    for user in [None, Some("ann")] {
+        let mut request = get("/version");
+        user.map(|user| request.headers_mut().insert("impersonate-user", HeaderValue::from_static(user)));
+        assert_eq!(server.client().send(request).await.status, 200, "{user:?}");
+    }
 }

@@ -40,7 +40,7 @@ macro_rules! transcripts {
 
 transcripts! { "transcripts", 0:
     apply auth create delete diff_and_edit discovery dry_run events get immutable labels mistakes namespaces nodes
-    patch quotas replace server_side_apply services two_writers wait watch
+    patch priority_and_fairness quotas replace server_side_apply services two_writers wait watch
 }
 
 mod simulated {

@@ -1,9 +1,9 @@
 //! What every cluster has from its first moment on: made at start where it is missing, through the API.
 
 mod endpoints;
-mod flow_control;
 
 use crate::api::Api;
+use crate::flow;
 use crate::identity::{AUTHENTICATED, user};
 use crate::local::Local;
 use authz::MASTERS;
@@ -23,7 +23,8 @@ const API_SERVICE_ADDRESS: &str = "10.96.0.1";
 /// Says since when the use of tokens that last for ever is noted.
 const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
-/// Makes what is missing. What is there stays as it is, but for the default roles, which get what is new in them.
+/// Makes what is missing. What is there stays as it is, but for the default roles, which get what is new in them, and the
+/// objects of flow control, which are looked after from here on.
 pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
     let client = Local::new(api.clone(), user("system:apiserver", &[MASTERS, AUTHENTICATED]), "kube-apiserver");
     let namespaces = NAMESPACES.map(|name| ("/api/v1/namespaces".to_owned(), json!({ "metadata": { "name": name } })));
@@ -42,12 +43,12 @@ pub async fn bootstrap(api: &Api) -> Result<(), ApiError> {
             json!({ "metadata": { "name": TOKEN_TRACKING }, "data": { "since": api.today() } }),
         ),
     ];
-    objects.extend(flow_control::objects());
     objects.extend(PRIORITIES.map(|(name, value, description)| {
         let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
         ("/apis/scheduling.k8s.io/v1/priorityclasses".to_owned(), class)
     }));
     ensure(&client, objects).await?;
+    flow::upkeep::start(api).await?;
     ensure_storage_class(&client).await?;
     // The service gets its address from the range, which is looked up in the cache.
     api.registry.cache.current().await.map_err(ApiError::internal)?;

@@ -172,6 +172,11 @@ impl Cache {
         self.0.state.read().tables.get(table).map_or(Revision::ZERO, |table| table.ring.last())
     }
 
+    /// How many objects there are of one resource.
+    pub fn count(&self, table: &str) -> usize {
+        self.0.state.read().tables.get(table).map_or(0, |table| table.objects.len())
+    }
+
     /// How many objects there are of each resource.
     pub fn counts(&self) -> Vec<(Arc<str>, usize)> {
         self.0.state.read().tables.iter().map(|(name, table)| (name.clone(), table.objects.len())).collect()

@@ -1,13 +1,19 @@
-//! The priority levels and flow schemas of a new cluster, with the names and figures that Kubernetes gives them.
+//! The priority levels and flow schemas of a new cluster, with the names and figures that Kubernetes gives them. Those in
+//! `MANDATORY` are always as they are here; the others are suggestions, which can be changed.
 
 use object::{Edit, Value, json};
 
-const COLLECTION: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+/// Says whether the system may bring the specification up to date.
+pub(super) const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+pub(super) const EXEMPT: &str = "exempt";
+pub(super) const CATCH_ALL: &str = "catch-all";
+/// Levels and schemas of these names work even where the objects are not there.
+pub(super) const MANDATORY: [&str; 2] = [EXEMPT, CATCH_ALL];
 const EVERYBODY: [&str; 2] = ["system:unauthenticated", "system:authenticated"];
 
 /// Name, shares, percentage that may be lent, queues and hand size. Without queues, what is too much is refused.
 const LEVELS: [(&str, u32, u32, u32, u32); 7] = [
-    ("catch-all", 5, 0, 0, 0),
+    (CATCH_ALL, 5, 0, 0, 0),
     ("global-default", 20, 50, 128, 6),
     ("leader-election", 10, 0, 16, 4),
     ("node-high", 40, 25, 64, 6),
@@ -17,19 +23,12 @@ const LEVELS: [(&str, u32, u32, u32, u32); 7] = [
 ];
 const QUEUE_LENGTH: u32 = 50;
 
-/// Everything to create, with the collection it belongs to. Levels come before the schemas that name them.
-pub(super) fn objects() -> Vec<(String, Value)> {
-    let levels = LEVELS.map(level).into_iter();
-    let levels =
-        levels.chain([exempt_level()]).map(|level| (format!("{COLLECTION}/prioritylevelconfigurations"), level));
-    let schemas = schemas().into_iter().map(|schema| (format!("{COLLECTION}/flowschemas"), schema));
-    levels.chain(schemas).collect()
+pub(super) fn levels() -> Vec<Value> {
+    LEVELS.map(level).into_iter().chain([exempt_level()]).collect()
 }
 
 fn object(name: &str, spec: &Value) -> Value {
-    // Says that the system may bring the specification up to date.
-    let annotations = json!({ "apf.kubernetes.io/autoupdate-spec": "true" });
-    json!({ "metadata": { "name": name, "annotations": annotations }, "spec": spec })
+    json!({ "metadata": { "name": name, "annotations": { AUTO_UPDATE: "true" } }, "spec": spec })
 }
 
 fn level((name, shares, lendable, queues, hand): (&str, u32, u32, u32, u32)) -> Value {
@@ -45,10 +44,10 @@ fn level((name, shares, lendable, queues, hand): (&str, u32, u32, u32, u32)) -> 
 
 fn exempt_level() -> Value {
     let exempt = json!({ "nominalConcurrencyShares": 0, "lendablePercent": 0 });
-    object("exempt", &json!({ "type": "Exempt", "exempt": exempt }))
+    object(EXEMPT, &json!({ "type": "Exempt", "exempt": exempt }))
 }
 
-fn schemas() -> Vec<Value> {
+pub(super) fn schemas() -> Vec<Value> {
     let (by_user, by_namespace) = (Some("ByUser"), Some("ByNamespace"));
     let manager = users(&["system:kube-controller-manager"]);
     let scheduler = users(&["system:kube-scheduler"]);
@@ -58,8 +57,8 @@ fn schemas() -> Vec<Value> {
     let probes = json!([{ "verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"] }]);
     let heartbeats = vec![resource_rule(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])];
     vec![
-        schema("exempt", "exempt", 1, None, &anything(&groups(&["system:masters"]))),
-        schema("probes", "exempt", 2, None, &json!({ "subjects": groups(&EVERYBODY), "nonResourceRules": probes })),
+        schema(EXEMPT, EXEMPT, 1, None, &anything(&groups(&["system:masters"]))),
+        schema("probes", EXEMPT, 2, None, &json!({ "subjects": groups(&EVERYBODY), "nonResourceRules": probes })),
         schema(
             "system-leader-election",
             "leader-election",
@@ -80,7 +79,7 @@ fn schemas() -> Vec<Value> {
         schema("kube-system-service-accounts", "workload-high", 900, by_namespace, &anything(&system_accounts())),
         schema("service-accounts", "workload-low", 9000, by_user, &anything(&groups(&["system:serviceaccounts"]))),
         schema("global-default", "global-default", 9900, by_user, &anything(&groups(&EVERYBODY))),
-        schema("catch-all", "catch-all", 10_000, by_user, &anything(&groups(&EVERYBODY))),
+        schema(CATCH_ALL, CATCH_ALL, 10_000, by_user, &anything(&groups(&EVERYBODY))),
     ]
 }
 

@@ -1,4 +1,5 @@
-//! What authorization is told of: tables of objects, followed from what is there to every change.
+//! Tables of objects, followed from what is there to every change: how authorization and flow control come to know
+//! theirs. What is made of an object is up to who follows.
 
 use crate::api::Api;
 use ambient::watch;
@@ -13,7 +14,7 @@ const BREATH: usize = 100;
 
 /// The tables that are followed.
 #[derive(Debug, Default)]
-pub(super) struct Feeds(RwLock<Vec<Follower>>);
+pub(crate) struct Feeds(RwLock<Vec<Follower>>);
 
 /// A table that is followed, and how far.
 #[derive(Clone, Debug)]
@@ -24,23 +25,23 @@ struct Follower {
 
 /// What is done with an object. The second argument reads it, and is none if it is gone; reading costs more than all the
 /// rest, and is not always needed.
-pub(super) trait Apply: Fn(&Object, Option<&dyn Fn() -> Value>) + Send + Sync + 'static {}
+pub(crate) trait Apply: Fn(&Object, Option<&dyn Fn() -> Value>) + Send + Sync + 'static {}
 
 impl<F: Fn(&Object, Option<&dyn Fn() -> Value>) + Send + Sync + 'static> Apply for F {}
 
 impl Feeds {
     /// Calls `apply` with every object of a table, then with every change. Those that are there are known on return.
-    pub(super) fn follow(&self, api: &Api, table: &'static str, apply: impl Apply) {
+    pub(crate) fn follow(&self, api: &Api, table: &'static str, apply: impl Apply) {
         let feed = self.feed(api, table, apply);
         let snapshot = feed.cache.snapshot(table);
         snapshot.under(b"", b"").for_each(|object| feed.read(object));
-        api.ambient.tasks.spawn_until_stopped("authorization", feed.go_on(snapshot.revision));
+        api.ambient.tasks.spawn_until_stopped("feed", feed.go_on(snapshot.revision));
     }
 
     /// The same for a table that may be long: it is read in the background. Whoever would be refused waits for it.
-    pub(super) fn follow_in_background(&self, api: &Api, table: &'static str, apply: impl Apply) {
+    pub(crate) fn follow_in_background(&self, api: &Api, table: &'static str, apply: impl Apply) {
         let feed = self.feed(api, table, apply);
-        api.ambient.tasks.spawn_until_stopped("authorization", async move {
+        api.ambient.tasks.spawn_until_stopped("feed", async move {
             let snapshot = feed.cache.snapshot(table);
             for (count, object) in snapshot.under(b"", b"").enumerate() {
                 feed.read(object);
@@ -59,7 +60,7 @@ impl Feeds {
     }
 
     /// Waits until every change that the cache shows now is known here.
-    pub(super) async fn caught_up(&self, cache: &Cache) {
+    pub(crate) async fn caught_up(&self, cache: &Cache) {
         let followers = self.0.read().clone();
         for mut follower in followers {
             let last = cache.last_change(follower.table);
@@ -97,6 +98,6 @@ impl<A: Apply> Feed<A> {
                 self.seen.send_replace(last.revision());
             }
         }
-        tracing::error!(table = self.table, "authorization no longer follows its objects");
+        tracing::error!(table = self.table, "a table is no longer followed");
     }
 }
