@@ -227,7 +227,7 @@ mod tests {
         let mut shuffled = sorted.clone();
         shuffled.as_array_mut().unwrap().reverse();
         let managers = Managers::decode(Some(&shuffled)).unwrap();
-        assert_eq!(managers.encode(), Some(sorted.clone()));
+        assert_eq!(managers.encode(), Some(sorted));
         assert_eq!(Managers::default().encode(), None);
     }
 
