@@ -177,14 +177,27 @@ impl Executor {
             match mark {
                 Mark::Version(id, version) => caches.reached(id, *version).await,
                 Mark::Gone(target) => caches.gone(target).await,
-                Mark::Fresh(id, key) => match answered(|| self.client.get_raw(id, key)).await {
-                    Ok(now) => caches.reached(id, now.and_then(|raw| Answer::read(&raw).version).unwrap_or(0)).await,
-                    // Whoever may change it need not be allowed to look at it.
+                Mark::Fresh(id, key) => match self.version_of(id, key).await {
+                    Ok(version) => caches.reached(id, version.unwrap_or(0)).await,
                     Err(_) => self.up_to_date(caches, id).await,
                 },
                 Mark::Unknown(id) => self.up_to_date(caches, id).await,
             }
         }
+    }
+
+    /// The version that an object has now; none if it is gone. Whoever may change an object need not be allowed to get
+    /// it, but who has a cache of its kind may list it.
+    async fn version_of(&self, id: &Id, key: &Key) -> Result<Option<u64>, ApiError> {
+        let raw = match answered(|| self.client.get_raw(id, key)).await {
+            Err(error) if error.reason() == Reason::Forbidden => {
+                let field_selector = format!("metadata.name={}", key.name);
+                let named = ListOptions { field_selector, ..ListOptions::default() };
+                answered(|| self.client.list_raw(id, &key.namespace, &named)).await?.items.into_iter().next()
+            }
+            answer => answer?,
+        };
+        Ok(raw.and_then(|raw| Answer::read(&raw).version))
     }
 
     /// Waits until a cache has come as far as the API is now.
@@ -388,6 +401,40 @@ mod tests {
         assert!((&mut seen).now_or_never().is_none(), "the cache has not seen what is there");
         caches.of::<Node>().advance(7, true);
         seen.await;
+    }
+
+    /// A server that shows nodes only in lists.
+    #[derive(Debug)]
+    struct Discreet;
+
+    #[async_trait]
+    impl Transport for Discreet {
+        async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, ApiError> {
+            match request.uri().query() {
+                Some(query) if query.contains("fieldSelector=metadata.name%3Dn") => {
+                    let items = json!([{ "metadata": { "name": "n", "uid": "u", "resourceVersion": "7" } }]);
+                    let list = json!({ "metadata": { "resourceVersion": "99" }, "items": items });
+                    Ok(http::Response::new(Bytes::from(list.to_string())))
+                }
+                _ => Err(ApiError::new(Reason::Forbidden, "nodes may only be listed")),
+            }
+        }
+
+        async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_may_not_get_an_object_waits_for_it_and_not_for_whatever_else_happens() {
+        let executor = Executor { client: Client::new(Arc::new(Discreet), "test"), tell: Arc::new(|_| {}) };
+        let caches = Caches::default().with::<Node>();
+        caches.of::<Node>().advance(5, true);
+        let outcome = Outcome { seen: vec![Mark::Fresh(Node::ID, Key::cluster("n"))], ..Outcome::default() };
+        let mut seen = Box::pin(executor.seen(&caches, &outcome));
+        assert!((&mut seen).now_or_never().is_none(), "the cache has not seen what is there");
+        caches.of::<Node>().advance(7, true);
+        assert!(seen.now_or_never().is_some(), "the object has been seen");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,15 +1,17 @@
 //! Flow control: who is worked on, who waits, and who is told to come back later, as FlowSchemas and
 //! PriorityLevelConfigurations say.
 //!
-//!     classify    which schema a request falls under
-//!     shares      how seats are shared out and lent, and how many a list takes
-//!     queues      who gets the next seat
-//!     level       a priority level at work
-//!     directory   what all objects together come to
-//!     defaults    the objects of a new cluster
-//!     upkeep      keeping them up to date
-//!     figures     metrics
-//!     dump        what the levels are doing, for people
+//! ```text
+//! classify    which schema a request falls under
+//! shares      how seats are shared out and lent, and how many a list takes
+//! queues      who gets the next seat
+//! level       a priority level at work
+//! directory   what all objects together come to
+//! defaults    the objects of a new cluster
+//! upkeep      keeping them up to date
+//! figures     metrics
+//! dump        what the levels are doing, for people
+//! ```
 //!
 //! A request that lasts as long as its client wants has no seat, but for a watch until it is answered.
 
