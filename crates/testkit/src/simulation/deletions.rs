@@ -8,11 +8,16 @@ use super::{World, oracle};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use kinds::{Id, Meta, Partial, Raw};
+use kinds::{Id, Meta, Partial, Raw, Time};
 use object::{ApiError, Value, View};
 use parking_lot::Mutex;
 use runtime::{DeleteOptions, Events, Propagation, Target, Transport};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// An owner that is deleted in the foreground waits for what the collector has seen. A watch that was cut may be behind by
+/// less than this; what it shows later is collected all the same, only not before its owner.
+const SEEN_AFTER: Duration = Duration::from_secs(30);
 
 /// Who acts on what becomes of dependents.
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -27,6 +32,7 @@ pub(super) struct Deletions {
 
 #[derive(Clone, Debug)]
 struct Deletion {
+    at: Time,
     path: String,
     uid: String,
     propagation: Propagation,
@@ -41,8 +47,9 @@ impl Deletion {
 
     /// Whether something that names it keeps it from going.
     fn waits_for(&self, dependent: &Meta) -> bool {
+        let was_seen = dependent.creation_timestamp.is_some_and(|created| self.at.since(created) > SEEN_AFTER);
         let mut names = dependent.owner_references.iter().filter(|owner| owner.uid == self.uid);
-        names.any(|owner| self.propagation == Propagation::Orphan || owner.block_owner_deletion)
+        names.any(|owner| self.propagation == Propagation::Orphan || owner.block_owner_deletion && was_seen)
     }
 }
 
@@ -93,7 +100,8 @@ pub(super) async fn delete(world: &World, target: &Target, options: &DeleteOptio
             let is_alone = other.owner_references.len() == 1;
             is_named && (is_alone || options.propagation == Propagation::Orphan)
         });
-        let deletion = Deletion { path: path.clone(), uid: meta.uid, propagation: options.propagation, dependents };
+        let (at, propagation) = (Time::from_millis(world.clock().wall().0), options.propagation);
+        let deletion = Deletion { at, path: path.clone(), uid: meta.uid, propagation, dependents };
         world.deletions.open.lock().push(deletion);
     }
     let deleted = world.admin.delete(target, options).await;
