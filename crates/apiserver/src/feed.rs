@@ -80,7 +80,7 @@ struct Feed<A> {
 
 impl<A: Apply> Feed<A> {
     fn read(&self, object: &Object) {
-        (self.apply)(object, Some(&|| object.decode()));
+        (self.apply)(object, Some(&|| object.tree()));
     }
 
     /// Everything up to a revision is known; from now on what changes.

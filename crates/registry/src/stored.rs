@@ -106,7 +106,10 @@ impl Object {
 
     /// The owners of its fields. Where they cannot be read there are none: ownership starts again with the first apply.
     pub fn managers(&self) -> Managers {
-        Managers::unpack(self.packed()).unwrap_or_default()
+        Managers::unpack(self.packed()).unwrap_or_else(|error| {
+            tracing::error!(key = %String::from_utf8_lossy(&self.key), %error, "nobody owns its fields");
+            Managers::default()
+        })
     }
 
     pub fn len(&self) -> usize {

@@ -92,8 +92,7 @@ impl Known {
             terms.entry(name_of(&object)).or_insert_with(|| Terms::read(&object));
         }
         let levels = self.keep_levels(&terms, figures);
-        let mut schemas: BTreeMap<String, Arc<Schema>> =
-            self.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone())).collect();
+        let mut schemas = self.schemas.clone();
         for object in mandatory(defaults::schemas()) {
             schemas.entry(name_of(&object)).or_insert_with(|| Arc::new(Schema::read(&object)));
         }
