@@ -123,7 +123,7 @@ fn garbage(observed: &Observed, threshold: usize) -> Vec<Garbage<'_>> {
     let excess = ended.len().saturating_sub(threshold);
     if excess > 0 {
         // Evicted pods first: they say the least about what their owner did.
-        let is_evicted = |pod: &Pod| pod.status.phase == "Failed" && pod.status.reason == "Evicted";
+        let is_evicted = |pod: &Pod| pod.status.phase == "Failed" && &*pod.status.reason == "Evicted";
         ended.sort_by_key(|pod| (!is_evicted(pod), pod.metadata.creation_timestamp, pod.metadata.name.clone()));
     }
     garbage.extend(ended.into_iter().take(excess).map(|pod| (pod, None)));

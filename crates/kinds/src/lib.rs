@@ -8,6 +8,7 @@
 //!
 //! A field that a loop needs is added to its view; a kind is a struct and a line of [`kind!`].
 
+mod amounts;
 mod apps;
 mod autoscaling;
 mod batch;
@@ -30,6 +31,7 @@ mod shared;
 mod storage;
 mod time;
 
+pub use self::amounts::Amounts;
 pub use self::apps::*;
 pub use self::autoscaling::*;
 pub use self::batch::*;

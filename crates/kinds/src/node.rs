@@ -46,6 +46,8 @@ pub struct NodeStatus {
     pub images: Vec<NodeImage>,
     pub volumes_attached: Vec<AttachedVolume>,
     pub volumes_in_use: Vec<String>,
+    /// What it can do that other nodes may not be able to.
+    pub declared_features: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]

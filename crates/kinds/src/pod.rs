@@ -1,6 +1,6 @@
 //! Pods.
 
-use crate::shared::share;
+use crate::shared::{Empty, share};
 use crate::{Dict, LabelSelector, Labels, List, Meta, NodeSelector, SchedulingGroup, Shared, Time, kind};
 use object::{Quantity, Value, View};
 use serde::Deserialize;
@@ -106,13 +106,45 @@ pub struct Container {
     pub image: String,
     pub ports: List<ContainerPort>,
     pub resources: Resources,
-    /// `Always` on an init container makes it a sidecar.
+    /// `Always` on an init container makes it a sidecar. Empty, the pod's own counts.
+    pub restart_policy: String,
+    /// The first that fits how it ended goes before the policy.
+    pub restart_policy_rules: List<RestartRule>,
+    pub resize_policy: List<ResizePolicy>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RestartRule {
+    pub action: String,
+    pub exit_codes: Option<ExitCodes>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+#[serde(default)]
+pub struct ExitCodes {
+    pub operator: String,
+    pub values: List<i32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResizePolicy {
+    pub resource_name: String,
     pub restart_policy: String,
 }
+
+/// What a node has to declare before a pod can be there that has all containers started again when one ends.
+pub const RESTART_ALL: &str = "RestartAllContainersOnContainerExits";
 
 impl Container {
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy == "Always"
+    }
+
+    /// Whether all containers of its pod may have to be started again when it ends.
+    pub fn restarts_all(&self) -> bool {
+        self.restart_policy_rules.iter().any(|rule| rule.action == "RestartAllContainers")
     }
 }
 
@@ -132,6 +164,13 @@ pub struct ContainerPort {
 pub struct Resources {
     pub requests: Dict<Quantity>,
     pub limits: Dict<Quantity>,
+}
+
+impl Empty for Resources {
+    const EMPTY: &'static Self = &Resources { requests: Dict::new(), limits: Dict::new() };
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.limits.is_empty()
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
@@ -185,19 +224,23 @@ pub struct PodResourceClaim {
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
     pub phase: String,
-    pub reason: String,
+    pub reason: Box<str>,
     pub conditions: Shared<Vec<Condition>>,
     #[serde(rename = "podIP")]
     pub pod_ip: String,
     #[serde(rename = "podIPs")]
     pub pod_ips: List<PodIp>,
     pub start_time: Option<Time>,
-    pub nominated_node_name: String,
+    pub nominated_node_name: Box<str>,
     pub container_statuses: Shared<Vec<ContainerStatus>>,
     pub init_container_statuses: Shared<Vec<ContainerStatus>>,
     pub resource_claim_statuses: List<PodResourceClaim>,
     /// The claim that was made for what it asks for by the names of resources.
     pub extended_resource_claim_status: Option<Box<ExtendedResourceClaim>>,
+    pub observed_generation: i64,
+    /// What the pod as a whole has, and what it has been promised.
+    pub resources: Shared<Resources>,
+    pub allocated_resources: Shared<Dict<Quantity>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
@@ -236,6 +279,9 @@ pub struct ContainerStatus {
     pub restart_count: i32,
     pub state: ContainerState,
     pub last_state: ContainerState,
+    /// What it has, and what it has been promised: not what it asks for while it is resized.
+    pub resources: Shared<Resources>,
+    pub allocated_resources: Shared<Dict<Quantity>>,
 }
 
 /// One of three; waiting if none is set.
@@ -303,6 +349,28 @@ impl Pod {
         let since = ready.last_transition_time;
         min_ready_seconds == 0
             || since.is_some_and(|since| Time::from_seconds(since.seconds() + min_ready_seconds) <= now)
+    }
+
+    /// Whether what it has is not what it asks for: it is being resized, or is to be.
+    pub fn is_resizing(&self) -> bool {
+        let differs = |asked: &Resources, has: &Resources, promised: &Dict<Quantity>| {
+            !has.is_empty() && (*has != *asked || *promised != asked.requests)
+        };
+        let of = |containers: &[Container], statuses: &[ContainerStatus]| {
+            let mut pairs = statuses.iter().filter_map(|status| {
+                let container = containers.iter().find(|container| container.name == status.name)?;
+                Some((container, status))
+            });
+            pairs.any(|(one, status)| differs(&one.resources, &status.resources, &status.allocated_resources))
+        };
+        let status = &self.status;
+        of(&self.spec.containers, &status.container_statuses)
+            || of(&self.spec.init_containers, &status.init_container_statuses)
+            || self
+                .spec
+                .resources
+                .as_ref()
+                .is_some_and(|asked| differs(asked, &status.resources, &status.allocated_resources))
     }
 
     /// Whether all its containers have ended for good.

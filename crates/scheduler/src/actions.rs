@@ -1,6 +1,6 @@
 //! What a decision means for the API: a binding, claims to be bound before it, a report, pods that have to go.
 
-use crate::devices::binding;
+use crate::devices::{Reservation, binding};
 use crate::preemption::Room;
 use crate::profile::chosen_by;
 use crate::scheduler::Decision;
@@ -46,6 +46,7 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
     match decision {
         Decision::Bind { pod, node, volumes, devices, .. } => {
             let bound = async {
+                expect(&pod, &node, &volumes, &devices, context).await;
                 bind_claims(&volumes, &node, context).await?;
                 binding::reserve(&devices, &pod, &node, context, now).await?;
                 bind(&pod, &node, context).await
@@ -56,6 +57,9 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
                     tracing::debug!(pod = %pod.key(), node, %error, "not bound");
                     binding::undo(&devices, &pod, context).await;
                     (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()).by(chosen_by(&pod)));
+                    if let Err(error) = report(&pod, "SchedulerError", error.message(), Some(""), context, now).await {
+                        tracing::debug!(pod = %pod.key(), %error, "that it was not bound was not told");
+                    }
                     Outcome::NotBound(pod)
                 }
             }
@@ -75,6 +79,18 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
     }
 }
 
+/// Says where a pod is to go before what takes long is done for it, for whoever adds and removes nodes.
+async fn expect(pod: &Object<Pod>, node: &str, volumes: &Preparation, devices: &Reservation, context: &Context) {
+    let is_soon = volumes.is_empty() && devices.is_empty();
+    if is_soon || &*pod.status.nominated_node_name == node {
+        return;
+    }
+    let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": { "nominatedNodeName": node } });
+    if let Err(error) = patch_status(pod, &patch, context).await {
+        tracing::debug!(pod = %pod.key(), node, %error, "where it is to go was not told");
+    }
+}
+
 /// Says why a pod waits, and sees to it that what is in its way leaves.
 async fn explain(
     pod: &Object<Pod>,
@@ -86,7 +102,8 @@ async fn explain(
     let message = diagnosis.message();
     (context.tell)(Note::warning(pod, "FailedScheduling", message.as_str()).by(chosen_by(pod)));
     let reason = if diagnosis.error.is_some() { "SchedulerError" } else { "Unschedulable" };
-    let reported = report(pod, reason, &message, room, context, now).await;
+    let node = room.map(|room| room.node.as_str()).or_else(|| diagnosis.is_lost.then_some(""));
+    let reported = report(pod, reason, &message, node, context, now).await;
     let cleared = match room {
         Some(room) => preempt(pod, room, context, now).await,
         None => Ok(()),
@@ -146,18 +163,20 @@ async fn patch_status(pod: &Object<Pod>, patch: &Value, context: &Context) -> Re
     context.client.patch(&Target::of(pod), "status", PatchType::Strategic, patch).await.map(|_| ())
 }
 
-/// Says in the pod why it waits and where it is to go, unless it says so already.
+/// Says in the pod why it waits and, where that is another than before, the node it is to go to; unless it says so
+/// already.
 async fn report(
     pod: &Object<Pod>,
     reason: &str,
     message: &str,
-    room: Option<&Room>,
+    node: Option<&str>,
     context: &Context,
     now: Time,
 ) -> Result<(), ApiError> {
     let is = pod.condition("PodScheduled");
     let same = is.is_some_and(|is| is.status == "False" && is.reason == reason && is.message == message);
-    if same && room.is_none_or(|room| room.node == pod.status.nominated_node_name) {
+    let node = node.filter(|node| *node != &*pod.status.nominated_node_name);
+    if same && node.is_none() {
         return Ok(());
     }
     let since = is.filter(|is| is.status == "False").and_then(|is| is.last_transition_time).unwrap_or(now);
@@ -168,8 +187,8 @@ async fn report(
             "lastTransitionTime": since.to_string(), "observedGeneration": pod.metadata.generation,
         }),
     );
-    if let Some(room) = room {
-        patch["status"]["nominatedNodeName"] = json!(room.node);
+    if let Some(node) = node {
+        patch["status"]["nominatedNodeName"] = json!((!node.is_empty()).then_some(node));
     }
     patch_status(pod, &patch, context).await
 }

@@ -6,8 +6,7 @@
 
 use crate::devices::Stock;
 use crate::needs::{HostPort, Shape};
-use crate::resources::Amounts;
-use kinds::{Key, Labels, Node, Object, Pod, Taint};
+use kinds::{Amounts, Key, Labels, Node, Object, Pod, Taint};
 use runtime::Caches;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -369,6 +368,7 @@ fn matters_alike(old: &Node, new: &Node) -> bool {
         && old.spec.unschedulable == new.spec.unschedulable
         && old.status.allocatable == new.status.allocatable
         && old.status.images == new.status.images
+        && old.status.declared_features == new.status.declared_features
         && conditions(old) == conditions(new)
 }
 

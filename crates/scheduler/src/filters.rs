@@ -33,6 +33,7 @@ const FILTERS: &[(Plugin, Filter)] = &[
     (Plugin::NodeVolumeLimits, volumes::limits),
     (Plugin::VolumeBinding, volumes::binding),
     (Plugin::VolumeZone, volumes::zone),
+    (Plugin::NodeDeclaredFeatures, features),
     (Plugin::DynamicResources, devices::filter),
 ];
 
@@ -93,6 +94,16 @@ fn ports(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
         return Err(Refusal::for_now(Plugin::NodePorts, reason));
     }
     Ok(())
+}
+
+/// Whether the node says that it can do what not every node can.
+fn features(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
+    let declares = |feature: &&str| node.status.declared_features.iter().any(|declared| declared == feature);
+    if asked.needs.features.iter().all(|feature| declares(&feature)) {
+        return Ok(());
+    }
+    let reason = "node(s) didn't match Pod's required features";
+    Err(Refusal::firm(Plugin::NodeDeclaredFeatures, reason))
 }
 
 fn resources(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {

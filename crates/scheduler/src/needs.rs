@@ -2,9 +2,9 @@
 //! about the nodes for one of them holds for all.
 
 use crate::profile::Profile;
-use crate::resources::{Amounts, estimated, requested};
+use crate::resources::estimated;
 use crate::verdict::Plugin;
-use kinds::{Labels, List, NodeSelector, NodeTerm, Pod, Selector, Toleration};
+use kinds::{Amounts, Container, Labels, List, NodeSelector, NodeTerm, Pod, RESTART_ALL, Selector, Toleration};
 use object::selector::{Requirement, Test};
 use object::{Value, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,8 @@ pub(crate) struct Needs {
     pub likes: Vec<(i64, Term)>,
     pub spread: Vec<Spread>,
     pub ports: Vec<HostPort>,
+    /// What a node has to declare that it can do.
+    pub features: Vec<&'static str>,
     pub images: Vec<String>,
     /// The names of its claims of volumes: what these are is looked up when it is placed.
     pub claims: Vec<String>,
@@ -102,7 +104,7 @@ impl Needs {
             labels: meta.labels.clone(),
             priority: spec.priority.unwrap_or(0),
             preempts: spec.preemption_policy != "Never",
-            requests: requested(pod),
+            requests: Amounts::taken_by(pod),
             estimate: estimated(pod),
             selector: spec.node_selector.clone(),
             required: spec.required_nodes(),
@@ -119,6 +121,7 @@ impl Needs {
                     port: port.host_port,
                 })
                 .collect(),
+            features: containers().any(Container::restarts_all).then_some(RESTART_ALL).into_iter().collect(),
             images: containers().map(|container| normalized(&container.image)).collect(),
             claims: pod.claims().collect(),
             device_claims: pod.resource_claim_names().map(str::to_owned).collect(),

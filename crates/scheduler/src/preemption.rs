@@ -21,20 +21,39 @@ pub struct Room {
     pub unseated: Vec<Arc<Object<Pod>>>,
 }
 
-/// Finds room for the pod of a ranking that says that no node does. If there is none, the answer says why, where the
-/// profile has room made at all.
-pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> Result<Room, Option<String>> {
-    let candidates = ranking.profile.preemption.ok_or(None)?;
-    search(ranking, cluster, pod, candidates).map_err(Some)
+/// Why no room is made.
+#[derive(Debug)]
+pub(crate) enum NoRoom {
+    /// The profile has none made.
+    Off,
+    /// Nobody has to go for this pod, or not yet.
+    NotEligible(&'static str),
+    Nowhere(String),
 }
 
-fn search(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod, candidates: Candidates) -> Result<Room, String> {
+impl NoRoom {
+    pub(crate) fn message(self) -> Option<String> {
+        match self {
+            NoRoom::Off => None,
+            NoRoom::NotEligible(why) => Some(format!("preemption: not eligible due to {why}.")),
+            NoRoom::Nowhere(why) => Some(format!("preemption: {why}")),
+        }
+    }
+}
+
+/// Finds room for the pod of a ranking that says that no node does.
+pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> Result<Room, NoRoom> {
+    let candidates = ranking.profile.preemption.ok_or(NoRoom::Off)?;
     if !ranking.shape.preempts {
-        return Err("preemption: not eligible due to preemptionPolicy=Never.".to_owned());
+        return Err(NoRoom::NotEligible("preemptionPolicy=Never"));
     }
     if waits_for_victims(ranking, cluster, pod) {
-        return Err("preemption: not eligible due to a terminating pod on the nominated node.".to_owned());
+        return Err(NoRoom::NotEligible("a terminating pod on the nominated node"));
     }
+    search(ranking, cluster, candidates).map_err(NoRoom::Nowhere)
+}
+
+fn search(ranking: &mut Ranking, cluster: &Cluster, candidates: Candidates) -> Result<Room, String> {
     let budgets = Budgets::of(cluster);
     let nodes = ranking.resolvable(cluster);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -59,7 +78,7 @@ fn search(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod, candidates: Candi
         reasons.insert("Preemption is not helpful for scheduling".to_owned(), helpless);
     }
     let cheapest = rooms.into_iter().min_by_key(Room::cost);
-    cheapest.ok_or_else(|| format!("preemption: {}", summary(cluster.len(), None, &reasons)))
+    cheapest.ok_or_else(|| summary(cluster.len(), None, &reasons))
 }
 
 impl Room {

@@ -12,7 +12,7 @@ use crate::devices::Reservation;
 use crate::figures::{Figures, Pending};
 use crate::groups::Groups;
 use crate::needs::{Needs, Shape, Shapes};
-use crate::preemption::{self, Room};
+use crate::preemption::{self, NoRoom, Room};
 use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
 use crate::ranking::{Claims, Ranking};
@@ -117,7 +117,14 @@ impl Scheduler {
         let gone = |pod: &Object<Pod>| pod.is_finished();
         match &change.new {
             Some(pod) if !gone(pod) && !pod.spec.node_name.is_empty() => self.place(pod, change.old.as_deref()),
-            Some(pod) if !gone(pod) => self.await_node(pod),
+            Some(pod) if !gone(pod) => {
+                let nominated = |pod: &Pod| pod.status.nominated_node_name.clone();
+                let is_said = change.old.as_ref().is_some_and(|old| nominated(old) != nominated(pod));
+                self.await_node(pod);
+                if is_said {
+                    self.renominate(pod);
+                }
+            }
             Some(pod) => self.forget(&pod.key()),
             None => change.old.iter().for_each(|old| self.forget(&old.key())),
         }
@@ -143,8 +150,14 @@ impl Scheduler {
 
     fn unqueue(&mut self, key: &Key) {
         if let Some(Entry { nominated: Some(node), .. }) = self.queue.remove(key) {
-            self.cluster.withdraw(key, &node);
+            self.withdraw(key, &node);
         }
+    }
+
+    /// Room that was kept for a pod is there for others again.
+    fn withdraw(&mut self, key: &Key, node: &str) {
+        self.freed.extend(self.cluster.slot(node).map(|slot| (slot, "AssignedPodDelete")));
+        self.cluster.withdraw(key, node);
     }
 
     /// A pod that has none.
@@ -169,13 +182,29 @@ impl Scheduler {
         self.gated.remove(&key);
         let shape = self.shape(pod);
         let before = self.queue.nomination(&key);
-        let is_new = self.queue.put(pod.clone(), shape.clone());
+        let is_new = self.queue.put(pod.clone(), shape);
         if let Some(before) = before.filter(|_| is_new) {
-            self.cluster.withdraw(&key, &before);
+            self.withdraw(&key, &before);
         }
-        let node = pod.status.nominated_node_name.as_str();
         // After that, what this scheduler has decided goes before what the caches have seen.
-        if is_new && !node.is_empty() {
+        if is_new {
+            self.renominate(pod);
+        }
+    }
+
+    /// A pod that waits says where it is to go, or no longer does.
+    fn renominate(&mut self, pod: &Arc<Object<Pod>>) {
+        let (key, node) = (pod.key(), &*pod.status.nominated_node_name);
+        let Some(shape) = self.queue.get(&key).map(|(entry, _)| entry.shape.clone()) else { return };
+        let before = self.queue.nomination(&key);
+        if before.as_deref().unwrap_or_default() == node {
+            return;
+        }
+        if let Some(before) = before {
+            self.withdraw(&key, &before);
+            self.queue.withdraw(&key);
+        }
+        if !node.is_empty() {
             self.queue.nominate(&key, node);
             self.cluster.nominate(pod.clone(), shape, node);
         }
@@ -331,11 +360,17 @@ impl Scheduler {
             Err(why) => {
                 let claims = ranking.profile.filters_by(Plugin::DynamicResources);
                 let claims = claims.then(|| ranking.devices.outlook(diagnosis.release.as_ref()).to_owned());
-                diagnosis.afterwards = claims.into_iter().chain(why).collect();
                 // Whoever has been promised a place keeps it while those in the way are leaving.
-                if let Some(node) = self.queue.nomination(&pod.key()) {
-                    self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node);
+                diagnosis.is_lost = matches!(why, NoRoom::Nowhere(_));
+                match self.queue.nomination(&pod.key()) {
+                    Some(node) if diagnosis.is_lost => {
+                        self.withdraw(&pod.key(), &node);
+                        self.queue.withdraw(&pod.key());
+                    }
+                    Some(node) => self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node),
+                    None => {}
                 }
+                diagnosis.afterwards = claims.into_iter().chain(why.message()).collect();
                 None
             }
         };
@@ -392,4 +427,5 @@ fn is_alike(old: &Pod, new: &Pod) -> bool {
         && before.is_being_deleted() == after.is_being_deleted()
         && before.labels == after.labels
         && old.spec.node_name == new.spec.node_name
+        && !(old.is_resizing() || new.is_resizing())
 }

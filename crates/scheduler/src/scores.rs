@@ -73,13 +73,13 @@ fn on_line(points: &[(i64, i64)], x: i64) -> i64 {
 
 /// How much more evenly resources would be used with the pod than without.
 fn balance(needs: &Needs, resources: &[Resource], spot: &Spot) -> i64 {
-    if resources.iter().all(|resource| needs.requests.of(resource) == 0) {
+    if resources.iter().all(|resource| resource.of(&needs.requests) == 0) {
         return 0;
     }
     let shares = resources.iter().filter_map(|resource| {
         let (after, capacity) = resource.share(&spot.used, &needs.requests, &spot.capacity)?;
         let share = |used: i64| (used as f64 / capacity as f64).min(1.0);
-        Some((share(after - needs.requests.of(resource)), share(after)))
+        Some((share(after - resource.of(&needs.requests)), share(after)))
     });
     let mut first = shares.clone();
     let (before, after) = match (first.next(), first.next(), first.next()) {

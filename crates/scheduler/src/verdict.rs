@@ -18,6 +18,7 @@ pub enum Plugin {
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
+    NodeDeclaredFeatures,
     DynamicResources,
     PodTopologySpread,
     InterPodAffinity,
@@ -96,6 +97,8 @@ pub struct Diagnosis {
     pub(crate) error: Option<String>,
     /// A claim that can give something back.
     pub(crate) release: Option<Release>,
+    /// Whether no room can be made for it anywhere: a promise that was made is not kept.
+    pub(crate) is_lost: bool,
     /// What came of the attempts to do something about it.
     pub(crate) afterwards: Vec<String>,
     /// What is said instead of all this, where it is not the pod itself that could not be placed.

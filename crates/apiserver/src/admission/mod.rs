@@ -14,6 +14,7 @@ mod escalation;
 mod limit_ranger;
 mod mirror_pod;
 mod namespace_lifecycle;
+mod node_declared_features;
 mod node_restriction;
 mod pod_group_workload_exists;
 mod pod_resize_validator;
@@ -165,6 +166,7 @@ const ALL: &[Plugin] = &[
     mutating("DefaultIngressClass", default_ingress_class::mutate),
     mutating("PodTopologyLabels", pod_topology_labels::mutate),
     validating("PodGroupWorkloadExists", pod_group_workload_exists::validate),
+    validating("NodeDeclaredFeatureValidator", node_declared_features::validate),
     validating("PodResizeValidator", pod_resize_validator::validate),
     // What upstream's registry does, where more than the object has to be known for it.
     mutating("DeviceTaintTime", device_taint_time::mutate),

@@ -60,6 +60,8 @@ fn bound(old: &Value, binding: &Value, time: &str) -> Result<Edited, ApiError> {
     }
     let mut pod = old.clone();
     pod.object_or_new("spec").set("nodeName", binding.at("target").text("name"));
+    // What was expected has come, or will not.
+    pod.object_or_new("status").remove("nominatedNodeName");
     for field in ["annotations", "labels"] {
         for (key, value) in binding.at("metadata").entries(field) {
             pod.object_or_new("metadata").object_or_new(field).set(key, value.clone());

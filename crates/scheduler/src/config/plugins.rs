@@ -25,6 +25,7 @@ const KNOWN: &[(Plugin, i64, &[&str])] = &[
     (Plugin::VolumeZone, 0, &[PRE_FILTER, FILTER]),
     (Plugin::PodTopologySpread, 2, &[PRE_FILTER, FILTER, PRE_SCORE, SCORE]),
     (Plugin::InterPodAffinity, 2, &[PRE_FILTER, FILTER, PRE_SCORE, SCORE]),
+    (Plugin::NodeDeclaredFeatures, 0, &[PRE_FILTER, FILTER]),
     (Plugin::DynamicResources, 2, &[PRE_ENQUEUE, PRE_FILTER, FILTER, POST_FILTER, SCORE, RESERVE, PRE_BIND]),
     (Plugin::DefaultPreemption, 0, &[PRE_ENQUEUE, POST_FILTER]),
     (Plugin::NodeResourcesBalancedAllocation, 1, &[PRE_SCORE, SCORE]),

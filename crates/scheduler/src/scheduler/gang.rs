@@ -189,7 +189,7 @@ impl Scheduler {
             // What a device would free is not known before it is free.
             Ok(room) => (!has_devices).then_some(room),
             Err(why) => {
-                diagnosis.afterwards = why.into_iter().collect();
+                diagnosis.afterwards = why.message().into_iter().collect();
                 None
             }
         }

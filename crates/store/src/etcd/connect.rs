@@ -87,6 +87,9 @@ impl Member {
     }
 }
 
+/// Between two rounds of asking members that have no leader.
+const ELECTION_PAUSE: Duration = Duration::from_millis(50);
+
 /// Whether a request may be made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
@@ -160,7 +163,9 @@ impl Members {
         let _ = self.current.compare_exchange(member.index, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Makes a request of one member after the other, as far as that is allowed and the deadline permits.
+    /// Makes a request of one member after the other, as far as that is allowed and the deadline permits. While members
+    /// elect a leader, which takes them a second or so when they have lost one, it goes on asking; where none of them can
+    /// be reached it does not.
     pub(super) async fn call<T, F>(
         &self,
         repeat: Repeat,
@@ -177,7 +182,9 @@ impl Members {
             Err(_) => return Err(Failure::NotSent(format!("{MAX_IN_FLIGHT} requests are under way already"))),
         };
         // Once more than there are members, because a connection may have died unnoticed while idle.
-        let mut attempts = self.members.len();
+        let round = self.members.len();
+        let mut attempts = round;
+        let mut is_anybody_there = false;
         loop {
             let member = self.current();
             let answer = tokio::time::timeout_at(deadline, request(member.clone())).await;
@@ -193,9 +200,16 @@ impl Members {
                 return Err(failure);
             }
             self.turn_from(&member);
-            let allowed = repeat == Repeat::Harmless || matches!(failure, Failure::NotSent(_));
-            if attempts == 0 || !allowed {
+            is_anybody_there |= !matches!(failure, Failure::NotSent(_));
+            let allowed = repeat == Repeat::Harmless || failure.is_without_trace();
+            if !allowed || attempts == 0 && !is_anybody_there {
                 return Err(failure);
+            }
+            if attempts == 0 {
+                if tokio::time::timeout_at(deadline, tokio::time::sleep(ELECTION_PAUSE)).await.is_err() {
+                    return Err(failure);
+                }
+                (attempts, is_anybody_there) = (round, false);
             }
             attempts -= 1;
         }

@@ -10,6 +10,8 @@ use tonic::{Code, ConnectError, Status};
 pub(super) enum Failure {
     /// No member was reached: nothing happened.
     NotSent(String),
+    /// A member was reached and the cluster has no leader at the moment: nothing happened.
+    NoLeader(String),
     /// The request went out and no verdict came back: what was asked may have happened.
     Lost(String),
     /// The revision asked for has been compacted.
@@ -52,7 +54,7 @@ impl Failure {
             Code::InvalidArgument if says("request is too large") => Failure::TooLarge,
             Code::ResourceExhausted if says("message larger than max") => Failure::TooLarge,
             Code::InvalidArgument | Code::OutOfRange => Failure::Invalid(message.to_owned()),
-            Code::Unavailable if says("no leader") => Failure::NotSent(message.to_owned()),
+            Code::Unavailable if says("no leader") => Failure::NoLeader(message.to_owned()),
             Code::ResourceExhausted
             | Code::PermissionDenied
             | Code::Unauthenticated
@@ -73,13 +75,18 @@ impl Failure {
 
     /// Whether another member may do better.
     pub(super) fn is_of_member(&self) -> bool {
-        matches!(self, Failure::NotSent(_) | Failure::Lost(_))
+        matches!(self, Failure::NotSent(_) | Failure::NoLeader(_) | Failure::Lost(_))
+    }
+
+    /// Whether nothing has happened, for sure.
+    pub(super) fn is_without_trace(&self) -> bool {
+        matches!(self, Failure::NotSent(_) | Failure::NoLeader(_))
     }
 
     /// The error of a request that changes nothing. What a revision means is for the caller to say first.
     pub(super) fn of_read(self, endpoints: &str) -> Error {
         match self {
-            Failure::NotSent(cause) | Failure::Lost(cause) | Failure::Refused(cause) => {
+            Failure::NotSent(cause) | Failure::NoLeader(cause) | Failure::Lost(cause) | Failure::Refused(cause) => {
                 Error::Unavailable(format!("etcd at {endpoints}: {cause}"))
             }
             Failure::Invalid(cause) => Error::Invalid(cause),

@@ -168,3 +168,23 @@ async fn an_etcd_that_halts_is_reported_in_time_and_goes_on_afterwards() {
     assert!(changes.iter().any(|change| change.key == "last" && change.revision == last), "{changes:?}");
     store.close().await;
 }
+
+/// Whichever of them leads is among those that are killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_new_leader_is_elected_requests_wait_for_it() {
+    for version in available_versions() {
+        let mut cluster = Cluster::start(version, 3).await;
+        let store = connect(cluster.endpoints()).await;
+        for member in 0..3 {
+            cluster.members[member].kill();
+            // Some of them are under way when the old leader is missed, and some when there is a new one.
+            let reads = futures::future::join_all((0..32).map(|_| async { connect(cluster.endpoints()).await }));
+            for reader in reads.await {
+                reader.close().await;
+            }
+            store.revision().await.expect("two of three members are enough to read");
+            cluster.members[member].restart().await;
+        }
+        store.close().await;
+    }
+}
