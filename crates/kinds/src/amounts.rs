@@ -70,11 +70,33 @@ impl Amounts {
     /// beside the sidecars before it. What is said for the pod as a whole goes over what its containers say.
     pub fn total(pod: &Pod, adjust: impl Fn(&Container, Amounts) -> Amounts) -> Self {
         let resizing = pod.is_resizing();
+        Amounts::gather(pod, |asked, has| held(pod, asked, has.filter(|_| resizing)), adjust)
+    }
+
+    /// What a pod asks for, whether it has that or not.
+    pub fn asked_by(pod: &Pod) -> Self {
+        Amounts::gather(pod, |asked, _| Amounts::read(asked), |_, asked| asked)
+    }
+
+    /// What a pod has been promised by its node: while a resize is not granted, not what it asks for.
+    pub fn promised_to(pod: &Pod) -> Self {
+        let resizing = pod.is_resizing();
+        let promised = |asked: &Dict<Quantity>, has: Option<Has<'_>>| match has {
+            Some((resources, promised)) if resizing && !resources.is_empty() => Amounts::read(promised),
+            _ => Amounts::read(asked),
+        };
+        Amounts::gather(pod, promised, |_, promised| promised)
+    }
+
+    fn gather(
+        pod: &Pod,
+        count: impl Fn(&Dict<Quantity>, Option<Has<'_>>) -> Amounts,
+        adjust: impl Fn(&Container, Amounts) -> Amounts,
+    ) -> Self {
         let of = |container: &Container, statuses: &[ContainerStatus]| {
-            let status = statuses.iter().find(|status| resizing && status.name == container.name);
-            let asked = &container.resources.requests;
+            let status = statuses.iter().find(|status| status.name == container.name);
             let has = status.map(|status| (&*status.resources, &*status.allocated_resources));
-            adjust(container, held(pod, asked, has))
+            adjust(container, count(&container.resources.requests, has))
         };
         let mut running = Amounts::default();
         let mut starting = Amounts::default();
@@ -90,8 +112,7 @@ impl Amounts {
         pod.spec.containers.iter().for_each(|container| running.add(&of(container, &pod.status.container_statuses)));
         running.at_least(&starting);
         if let Some(whole) = &pod.spec.resources {
-            let has = resizing.then_some((&*pod.status.resources, &*pod.status.allocated_resources));
-            let said = held(pod, &whole.requests, has);
+            let said = count(&whole.requests, Some((&*pod.status.resources, &*pod.status.allocated_resources)));
             let named = |name: &str| whole.requests.contains_key(name);
             running.cpu = if named("cpu") { said.cpu } else { running.cpu };
             running.memory = if named("memory") { said.memory } else { running.memory };
@@ -103,9 +124,12 @@ impl Amounts {
     }
 }
 
+/// What something has, and what it has been promised.
+type Has<'a> = (&'a Resources, &'a Dict<Quantity>);
+
 /// What is asked for, or what is there until a resize is done, whichever is more. A resize that can never be done is not
 /// waited for.
-fn held(pod: &Pod, asked: &Dict<Quantity>, has: Option<(&Resources, &Dict<Quantity>)>) -> Amounts {
+fn held(pod: &Pod, asked: &Dict<Quantity>, has: Option<Has<'_>>) -> Amounts {
     let asked = Amounts::read(asked);
     let Some((resources, promised)) = has.filter(|(resources, _)| !resources.is_empty()) else { return asked };
     let mut held = Amounts::read(&resources.requests);
@@ -169,15 +193,15 @@ mod tests {
                     "conditions": [{ "type": "PodResizePending", "status": "True", "reason": reason }],
                 },
             }));
-            Amounts::taken_by(&pod).cpu
+            [Amounts::taken_by(&pod), Amounts::asked_by(&pod), Amounts::promised_to(&pod)].map(|amounts| amounts.cpu)
         };
         for (asked, has, promised, reason, expected) in [
-            ("1", "1", "1", "", 1000),
-            ("2", "1", "1", "", 2000),
-            ("2", "1", "1", "Deferred", 2000),
-            ("2", "1", "1", "Infeasible", 1000),
-            ("1", "2", "1", "", 2000),
-            ("1", "1", "3", "Infeasible", 3000),
+            ("1", "1", "1", "", [1000, 1000, 1000]),
+            ("2", "1", "1", "", [2000, 2000, 1000]),
+            ("2", "1", "1", "Deferred", [2000, 2000, 1000]),
+            ("2", "1", "1", "Infeasible", [1000, 2000, 1000]),
+            ("1", "2", "1", "", [2000, 1000, 1000]),
+            ("1", "1", "3", "Infeasible", [3000, 1000, 3000]),
         ] {
             assert_eq!(of(asked, has, promised, reason), expected, "{asked} {has} {promised} {reason}");
         }

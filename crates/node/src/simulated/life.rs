@@ -1,6 +1,7 @@
 //! How long a simulated pod takes for what, and how it ends: what is said of its behaviour, and what is usual.
 
 use super::behavior::Behavior;
+use super::restart;
 use kinds::Pod;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl Life {
             let number = said(name)?.parse::<f64>().ok()?;
             Duration::try_from_secs_f64(number).ok()
         };
-        let ends = !matches!(pod.spec.restart_policy.as_str(), "Always" | "");
+        let ends = !matches!(restart::policy(pod), "Always" | "");
         Life {
             delay: seconds("pull-seconds").unwrap_or_default() + seconds("start-seconds").unwrap_or_default(),
             is_pullable: said("pull") != Some("fail"),

@@ -15,6 +15,14 @@ const BETWEEN_BEATS: Duration = Duration::from_micros(1_000_000 / BEATS as u64);
 const LEASE_SECONDS: i32 = 40;
 /// How often a node reports its status if nothing is different.
 const REPORT: Duration = Duration::from_secs(300);
+/// What a node can do that others may not be able to, sorted.
+const FEATURES: [&str; 4] = [
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    kinds::RESTART_ALL,
+];
+
 pub(super) fn address(index: usize) -> String {
     format!("10.{}.{}.{}", 128 + (index >> 16 & 0x3f), index >> 8 & 0xff, index & 0xff)
 }
@@ -40,6 +48,7 @@ pub(super) fn node(member: &Member<'_>, now: Time) -> Value {
     let (name, group) = (member.name(), member.group);
     let mut labels = json!({
         "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "type": "simulated",
+        "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
     });
     if group.zones > 0 {
         labels.set("topology.kubernetes.io/zone", format!("zone-{}", member.number % group.zones));
@@ -85,7 +94,7 @@ fn body(member: &Member<'_>, old: &[kinds::Condition], now: Time) -> Value {
         })
     };
     json!({
-        "capacity": resources, "allocatable": resources,
+        "capacity": resources, "allocatable": resources, "declaredFeatures": FEATURES,
         "conditions": [
             condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
             condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -143,6 +152,8 @@ mod tests {
         assert_eq!(node.path(&["metadata", "labels", "disk"]), "ssd");
         assert_eq!(node["spec"]["taints"], json!([{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }]));
         assert_eq!(node.path(&["status", "allocatable", "cpu"]), "64");
+        assert_eq!(node.path(&["metadata", "labels", "beta.kubernetes.io/os"]), "linux");
+        assert!(FEATURES.is_sorted());
     }
 
     #[test]

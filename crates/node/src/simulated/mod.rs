@@ -10,19 +10,25 @@ mod life;
 mod logs;
 mod machine;
 mod meter;
+mod occupancy;
 mod pod;
+mod resize;
+mod restart;
 mod status;
 
 pub use fleet::{Fleet, Group};
 pub use logs::{Logs, Reader};
 pub use meter::Meter;
 
+use crate::admission::Refusal;
 use addresses::Addresses;
 use behavior::Behavior;
-use kinds::{ConfigMap, Key, Kind, Lease, Node, Pod, ResourceClaim, SIMULATED_BEHAVIOR};
+use kinds::{ConfigMap, Key, Kind, Lease, Node, Object, Pod, ResourceClaim, SIMULATED_BEHAVIOR};
 use object::{ApiError, json};
+use occupancy::Occupancy;
 use parking_lot::Mutex;
-use runtime::{Caches, Client, Context, Controller, DeleteOptions, PatchType, Plan, Request, Target};
+use resize::Resize;
+use runtime::{Caches, Client, Context, Controller, DeleteOptions, Note, PatchType, Plan, Request, Target};
 use std::sync::Arc;
 
 /// Gives a node its client.
@@ -36,7 +42,7 @@ const NODES_AT_ONCE: usize = 256;
 
 /// The loops of all nodes.
 pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
-    let keepers = Arc::new(Keepers { fleet, as_node, addresses: Mutex::default() });
+    let keepers = Arc::new(Keepers { fleet, as_node, addresses: Mutex::default(), occupancy: Mutex::default() });
     let (of_nodes, of_maps, nodes_of) = (keepers.clone(), keepers.clone(), keepers.clone());
     let mut nodes = Controller::new("simulated-nodes")
         .watches_changes::<Node>(move |change, _| {
@@ -58,6 +64,8 @@ pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
     }
     let (of_pods, of_maps, pods_of) = (keepers.clone(), keepers.clone(), keepers);
     let pods = Controller::new("simulated-pods")
+        .account("kube-controller-manager")
+        .reports_as("kubelet")
         .watches_changes::<Pod>(move |change, _| {
             let pod = change.new.as_ref().filter(|pod| of_pods.fleet.member(&pod.spec.node_name).is_some());
             pod.map(|pod| pod.key()).into_iter().collect()
@@ -105,6 +113,7 @@ struct Keepers {
     fleet: Fleet,
     as_node: AsNode,
     addresses: Mutex<Addresses>,
+    occupancy: Mutex<Occupancy>,
 }
 
 impl Keepers {
@@ -150,39 +159,101 @@ impl Keepers {
         let mut plan = Plan::default();
         let Some(pod) = context.caches.of::<Pod>().get(&request.key) else { return Ok(plan) };
         let Some(member) = self.fleet.member(&pod.spec.node_name) else { return Ok(plan) };
-        let of_node = Behavior::of_node_named(&pod.spec.node_name, &context.caches);
+        let node = context.caches.of::<Node>().named("", &pod.spec.node_name);
+        let of_node = node.as_ref().map(|node| Behavior::of_node(node, &context.caches)).unwrap_or_default();
         if of_node.is_dead() {
             return Ok(plan);
         }
         let behavior = Behavior::of_pod(&pod, &of_node, &context.caches);
         let client = (self.as_node)(&pod.spec.node_name);
-        let neighbours = || context.caches.of::<Pod>().by("node", &pod.spec.node_name);
-        let address = self.addresses.lock().get(member.index, &pod, neighbours);
-        let has_devices = has_devices(&pod, &context.caches);
-        let place = pod::Place { address: &address, host: &machine::address(member.index), has_devices };
+        let room = Room { caches: &context.caches, index: member.index, node: node.as_deref(), pod: &pod };
+        let refusal = self.refusal(&room, &client, request).await?;
+        let resize = self.resize(&room);
+        let address = if refusal.is_none() { self.address(&room) } else { String::new() };
+        let place = pod::Place {
+            address: &address,
+            host: &machine::address(member.index),
+            has_devices: has_devices(&pod, &context.caches),
+            refusal: refusal.as_ref(),
+            resize: resize.as_ref(),
+        };
         let life = life::Life::of(&pod, &behavior);
-        match pod::step(&pod, &life, place, request.now) {
-            pod::Step::Report(status) => {
-                let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": status });
-                match client.patch(&Target::of(&*pod), "status", PatchType::Merge, &patch).await {
-                    Err(error) if !is_outrun(&error) => return Err(error),
-                    _ => {}
+        let written = match pod::step(&pod, &life, place, request.now) {
+            pod::Step::Report(status, remarks) => {
+                for pod::Remark { warning, reason, message } in remarks {
+                    plan.event(Note { warning, ..Note::normal(&*pod, &reason, message) });
                 }
+                let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": status });
+                client.patch(&Target::of(&*pod), "status", PatchType::Merge, &patch).await
             }
             pod::Step::Remove => {
                 self.addresses.lock().forget(member.index, &pod);
+                self.occupancy.lock().settle(member.index, &pod);
                 let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
-                match client.delete(&Target::of(&*pod), &at_once).await {
-                    Err(error) if !is_outrun(&error) => return Err(error),
-                    _ => {}
-                }
+                client.delete(&Target::of(&*pod), &at_once).await
             }
-            pod::Step::Wait(Some(delay)) => {
-                plan.requeue_after(delay);
+            pod::Step::Wait(delay) => {
+                plan.requeue_after = delay;
+                return Ok(plan);
             }
-            pod::Step::Wait(None) => {}
+        };
+        match written {
+            Err(error) if !is_outrun(&error) => Err(error),
+            _ => Ok(plan),
         }
-        Ok(plan)
+    }
+
+    /// Why a pod that has not started cannot start where it is.
+    async fn refusal(&self, room: &Room<'_>, client: &Client, request: &Request) -> Result<Option<Refusal>, ApiError> {
+        let Some(node) = room.node.filter(|_| room.pod.is_active() && room.pod.status.start_time.is_none()) else {
+            return Ok(None);
+        };
+        let admit = |node: &Node| {
+            let mut occupancy = self.occupancy.lock();
+            occupancy.admit(room.index, room.pod, node, || room.neighbours(), request.now).err()
+        };
+        if admit(node).is_none() {
+            return Ok(None);
+        }
+        // Whoever bound the pod may have seen a newer state of the node than the cache has.
+        let newest = client.get::<Node>(&Key::cluster(node.metadata.name.as_str())).await?;
+        Ok(newest.and_then(|newest| admit(&newest)))
+    }
+
+    /// What becomes of a resize of a pod that runs, if one is asked for.
+    fn resize(&self, room: &Room<'_>) -> Option<Resize> {
+        let pod = room.pod;
+        if !resize::is_wanted(pod) {
+            if pod.status.start_time.is_some() {
+                self.occupancy.lock().settle(room.index, pod);
+            }
+            return None;
+        }
+        let node = room.node.filter(|_| pod.is_active())?;
+        Some(self.occupancy.lock().resize(room.index, pod, node, &room.neighbours()))
+    }
+
+    /// The address of a pod. What has ended without one needs none.
+    fn address(&self, room: &Room<'_>) -> String {
+        if room.pod.is_finished() && room.pod.status.pod_ip.is_empty() {
+            return String::new();
+        }
+        self.addresses.lock().get(room.index, room.pod, || room.neighbours())
+    }
+}
+
+/// A pod and what is around it.
+struct Room<'a> {
+    caches: &'a Caches,
+    index: usize,
+    node: Option<&'a Object<Node>>,
+    pod: &'a Object<Pod>,
+}
+
+impl Room<'_> {
+    /// All pods of its node.
+    fn neighbours(&self) -> Vec<Arc<Object<Pod>>> {
+        self.caches.of::<Pod>().by("node", &self.pod.spec.node_name)
     }
 }
 
