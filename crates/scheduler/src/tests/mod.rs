@@ -102,6 +102,10 @@ impl Fixture {
         self.scheduler.pod_changed(&Change::new(read(pod)));
     }
 
+    pub(crate) fn update(&mut self, old: &Value, new: &Value) {
+        self.scheduler.pod_changed(&Change { old: Some(read(old)), new: Some(read(new)) });
+    }
+
     pub(crate) fn remove(&mut self, pod: &Value) {
         self.scheduler.pod_changed(&Change { old: Some(read(pod)), new: None });
     }

@@ -1,6 +1,6 @@
 //! What a node has to be like.
 
-use super::{Fixture, asking, in_zone, node, pod};
+use super::{Fixture, asking, in_zone, merge, node, pod};
 use object::{Value, json};
 
 const HELPLESS: &str =
@@ -160,4 +160,48 @@ fn a_message_counts_the_nodes_for_each_reason() {
     let expected = "0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu. \
         no new claims to deallocate, preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling.";
     assert_eq!(message, expected);
+}
+
+#[test]
+fn a_pod_that_has_all_containers_started_again_goes_where_that_is_declared() {
+    let rule = json!({ "action": "RestartAllContainers", "exitCodes": { "operator": "In", "values": [42] } });
+    let container = json!({ "name": "c", "restartPolicy": "Never", "restartPolicyRules": [rule] });
+    let asks = pod("p", &json!({ "spec": { "containers": [container] } }));
+    let able = json!({ "status": { "declaredFeatures": [kinds::RESTART_ALL] } });
+    let mut fixture = Fixture::new(&[node("old", &json!({}))]);
+    let told = fixture.place(&asks);
+    assert!(told.starts_with("0/1 nodes are available: 1 node(s) didn't match Pod's required features."), "{told}");
+    fixture.node(&node("new", &able));
+    fixture.pass(11);
+    assert_eq!(fixture.decisions(), ["p on new"]);
+}
+
+#[test]
+fn a_pod_that_is_resized_takes_what_it_has_until_it_has_less() {
+    let resized = |asked: &str, has: &str| {
+        let has = json!({ "cpu": has });
+        let mut there = asking("there", asked);
+        merge(
+            &mut there,
+            &json!({
+                "spec": { "nodeName": "n" },
+                "status": { "containerStatuses": [
+                    { "name": "c", "resources": { "requests": has }, "allocatedResources": has },
+                ] },
+            }),
+        );
+        there
+    };
+    let mut fixture = Fixture::new(&[node("n", &json!({}))]);
+    let (whole, shrinking, small) = (resized("4", "4"), resized("1", "4"), resized("1", "1"));
+    fixture.pod(&whole);
+    fixture.update(&whole, &shrinking);
+    let told = fixture.place(&asking("p", "2"));
+    assert!(told.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{told}");
+    fixture.update(&shrinking, &small);
+    fixture.pass(11);
+    assert_eq!(fixture.decisions(), ["p on n"]);
+    fixture.update(&small, &resized("3", "1"));
+    let told = fixture.place(&asking("q", "1"));
+    assert!(told.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{told}");
 }

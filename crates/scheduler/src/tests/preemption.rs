@@ -146,3 +146,61 @@ fn pods_that_keep_others_away_can_be_made_to_go() {
     merge(&mut web, &json!({ "metadata": { "labels": { "app": "web" } } }));
     assert_eq!(fixture.place(&web), "p wants n of loner");
 }
+
+#[test]
+fn when_the_pod_that_room_was_kept_for_is_gone_others_may_have_it() {
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    let victim = on("n", ranked("victim", "4", 1), 0);
+    fixture.pod(&victim);
+    let important = ranked("p", "4", 10);
+    assert_eq!(fixture.place(&important), "p wants n of victim");
+    fixture.remove(&victim);
+    let told = fixture.place(&ranked("late", "4", 5));
+    assert!(told.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{told}");
+    fixture.remove(&important);
+    assert_eq!(fixture.decisions(), ["late on n"]);
+}
+
+#[test]
+fn a_promise_that_cannot_be_kept_any_more_keeps_nobody_away() {
+    let mut fixture = Fixture::new(&nodes(&["n"]));
+    let victim = on("n", ranked("victim", "4", 1), 0);
+    fixture.pod(&victim);
+    assert_eq!(fixture.place(&ranked("p", "4", 10)), "p wants n of victim");
+    // Somebody who matters more has taken part of the room.
+    fixture.remove(&victim);
+    fixture.pod(&on("n", ranked("first", "2", 20), 0));
+    fixture.pod(&ranked("small", "1", 5));
+    fixture.pass(301);
+    let told = fixture.decisions();
+    assert!(told.contains(&"small on n".to_owned()), "{told:?}");
+}
+
+#[test]
+fn where_a_pod_is_to_go_may_be_said_by_others() {
+    let mut fixture = Fixture::new(&nodes(&["a", "b"]));
+    for name in ["a", "b"] {
+        fixture.pod(&on(name, ranked(&format!("there-{name}"), "4", 10), 0));
+    }
+    let waiting = ranked("p", "4", 5);
+    let told = fixture.place(&waiting);
+    assert!(told.starts_with("0/2 nodes are available: 2 Insufficient cpu."), "{told}");
+    for name in ["a", "b"] {
+        let mut nominated = waiting.clone();
+        nominated["status"] = json!({ "nominatedNodeName": name });
+        fixture.update(&waiting, &nominated);
+        fixture.remove(&on("a", ranked("there-a", "4", 10), 0));
+        fixture.remove(&on("b", ranked("there-b", "4", 10), 0));
+        // Whoever matters no more does not take the place, though both nodes are free.
+        fixture.pass(11);
+        let mut told = vec![fixture.place(&ranked("other", "4", 5))];
+        told.extend(fixture.decisions());
+        assert!(told.contains(&format!("p on {name}")), "{told:?}");
+        let taken = if name == "a" { "b" } else { "a" };
+        assert!(told.contains(&format!("other on {taken}")), "{told:?}");
+        fixture = Fixture::new(&nodes(&["a", "b"]));
+        fixture.pod(&on("a", ranked("there-a", "4", 10), 0));
+        fixture.pod(&on("b", ranked("there-b", "4", 10), 0));
+        fixture.place(&waiting);
+    }
+}
