@@ -134,7 +134,7 @@ fn held(pod: &Pod, asked: &Dict<Quantity>, has: Option<Has<'_>>) -> Amounts {
     let Some((resources, promised)) = has.filter(|(resources, _)| !resources.is_empty()) else { return asked };
     let mut held = Amounts::read(&resources.requests);
     held.at_least(&Amounts::read(promised));
-    if !pod.condition("PodResizePending").is_some_and(|pending| pending.reason == "Infeasible") {
+    if pod.condition("PodResizePending").is_none_or(|pending| pending.reason != "Infeasible") {
         held.at_least(&asked);
     }
     held

@@ -51,7 +51,7 @@ mod simulated {
         device_taints("--runtime-config", "resource.k8s.io/v1beta2=true")
         devices disruption
         gang("--runtime-config", "scheduling.k8s.io/v1alpha2=true")
-        garbage job leader logs maintenance quota rehearsal replica_set
+        garbage job leader logs maintenance quota rehearsal replica_set resize
         scheduling services stateful_set unschedulable volumes workloads
     }
 }
