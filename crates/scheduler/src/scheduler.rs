@@ -5,6 +5,7 @@ mod devices;
 mod explain;
 mod gang;
 mod news;
+mod promises;
 
 use crate::cluster::{Cluster, Slot, salt};
 use crate::config::Configuration;
@@ -154,12 +155,6 @@ impl Scheduler {
         }
     }
 
-    /// Room that was kept for a pod is there for others again.
-    fn withdraw(&mut self, key: &Key, node: &str) {
-        self.freed.extend(self.cluster.slot(node).map(|slot| (slot, "AssignedPodDelete")));
-        self.cluster.withdraw(key, node);
-    }
-
     /// A pod that has none.
     fn await_node(&mut self, pod: &Arc<Object<Pod>>) {
         let key = pod.key();
@@ -189,24 +184,6 @@ impl Scheduler {
         // After that, what this scheduler has decided goes before what the caches have seen.
         if is_new {
             self.renominate(pod);
-        }
-    }
-
-    /// A pod that waits says where it is to go, or no longer does.
-    fn renominate(&mut self, pod: &Arc<Object<Pod>>) {
-        let (key, node) = (pod.key(), &*pod.status.nominated_node_name);
-        let Some(shape) = self.queue.get(&key).map(|(entry, _)| entry.shape.clone()) else { return };
-        let before = self.queue.nomination(&key);
-        if before.as_deref().unwrap_or_default() == node {
-            return;
-        }
-        if let Some(before) = before {
-            self.withdraw(&key, &before);
-            self.queue.withdraw(&key);
-        }
-        if !node.is_empty() {
-            self.queue.nominate(&key, node);
-            self.cluster.nominate(pod.clone(), shape, node);
         }
     }
 
@@ -376,15 +353,6 @@ impl Scheduler {
         };
         self.queue.park(&pod.key(), &diagnosis.plugins, now);
         Decision::Wait { pod, diagnosis, room }
-    }
-
-    /// Keeps the room that is being made; who was to have it has to look elsewhere.
-    fn nominate(&mut self, pod: &Arc<Object<Pod>>, shape: &Shape, room: &Room) {
-        for other in &room.unseated {
-            self.cluster.withdraw(&other.key(), &room.node);
-        }
-        self.cluster.nominate(pod.clone(), shape.clone(), &room.node);
-        self.queue.nominate(&pod.key(), &room.node);
     }
 
     fn choose(&mut self, ranking: &mut Ranking, pod: &Pod, nominated: &str) -> Option<Slot> {

@@ -1,3 +1,5 @@
+//! Lives of simulated pods, told step by step.
+
 use super::super::behavior::Behavior;
 use super::*;
 use kinds::{ConfigMap, Object};
