@@ -1,3 +1,5 @@
+//! The life of simulated pods, told in words.
+
 use super::super::behavior::Behavior;
 use super::*;
 use kinds::{ConfigMap, Object};
