@@ -45,21 +45,10 @@ pub(crate) fn pace(decision: &Decision) -> Pace {
 pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) -> Outcome {
     match decision {
         Decision::Bind { pod, node, volumes, devices, .. } => {
-            let bound = async {
-                expect(&pod, &node, &volumes, &devices, context).await;
-                bind_claims(&volumes, &node, context).await?;
-                binding::reserve(&devices, &pod, &node, context, now).await?;
-                bind(&pod, &node, context).await
-            };
-            match bound.await {
+            match bring(&pod, &node, &volumes, &devices, context, now).await {
                 Ok(()) => Outcome::Bound(pod),
                 Err(error) => {
-                    tracing::debug!(pod = %pod.key(), node, %error, "not bound");
-                    binding::undo(&devices, &pod, context).await;
-                    (context.tell)(Note::warning(&pod, "FailedScheduling", error.message()).by(chosen_by(&pod)));
-                    if let Err(error) = report(&pod, "SchedulerError", error.message(), Some(""), context, now).await {
-                        tracing::debug!(pod = %pod.key(), %error, "that it was not bound was not told");
-                    }
+                    give_up(&pod, &node, &devices, &error, context, now).await;
                     Outcome::NotBound(pod)
                 }
             }
@@ -76,6 +65,31 @@ pub(crate) async fn carry_out(decision: Decision, context: &Context, now: Time) 
             }
             Outcome::ToldGroup
         }
+    }
+}
+
+/// Gives a pod what it needs on its node, and binds it.
+async fn bring(
+    pod: &Object<Pod>,
+    node: &str,
+    volumes: &Preparation,
+    devices: &Reservation,
+    context: &Context,
+    now: Time,
+) -> Result<(), ApiError> {
+    expect(pod, node, volumes, devices, context).await;
+    bind_claims(volumes, node, context).await?;
+    binding::reserve(devices, pod, node, context, now).await?;
+    bind(pod, node, context).await
+}
+
+/// A pod does not get to its node: it gives back what it had there, and says so.
+async fn give_up(pod: &Object<Pod>, node: &str, devices: &Reservation, error: &ApiError, context: &Context, now: Time) {
+    tracing::debug!(pod = %pod.key(), node, %error, "not bound");
+    binding::undo(devices, pod, context).await;
+    (context.tell)(Note::warning(pod, "FailedScheduling", error.message()).by(chosen_by(pod)));
+    if let Err(error) = report(pod, "SchedulerError", error.message(), Some(""), context, now).await {
+        tracing::debug!(pod = %pod.key(), %error, "that it was not bound was not told");
     }
 }
 

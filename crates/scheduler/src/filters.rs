@@ -99,7 +99,7 @@ fn ports(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
 /// Whether the node says that it can do what not every node can.
 fn features(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
     let declares = |feature: &&str| node.status.declared_features.iter().any(|declared| declared == feature);
-    if asked.needs.features.iter().all(|feature| declares(&feature)) {
+    if asked.needs.features.iter().all(declares) {
         return Ok(());
     }
     let reason = "node(s) didn't match Pod's required features";
