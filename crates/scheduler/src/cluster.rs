@@ -8,6 +8,7 @@ use crate::devices::Stock;
 use crate::needs::{HostPort, Shape};
 use kinds::{Amounts, Key, Labels, Node, Object, Pod, Taint};
 use runtime::Caches;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(crate) struct Cluster {
     vacant: Vec<Slot>,
     /// Where pods are.
     homes: HashMap<Key, Slot>,
+    /// How many of them have which priority.
+    priorities: BTreeMap<i32, usize>,
     topologies: Vec<Topology>,
     pub(crate) namespaces: BTreeMap<String, Labels>,
     /// How many nodes have an image.
@@ -131,6 +134,11 @@ impl Cluster {
     /// Where a pod is, or is going to be.
     pub(crate) fn home(&self, pod: &Key) -> Option<&Spot> {
         self.homes.get(pod).map(|slot| self.spot(*slot))
+    }
+
+    /// Whether any pod that has a node matters less than one of this priority.
+    pub(crate) fn has_lesser(&self, priority: i32) -> bool {
+        self.priorities.range(..priority).next().is_some()
     }
 
     pub(crate) fn image_spread(&self, image: &str) -> usize {
@@ -272,6 +280,7 @@ impl Cluster {
             self.topology(&term.topology);
         });
         let slot = self.slot_for(node);
+        *self.priorities.entry(shape.priority).or_default() += 1;
         let spot = &mut self.spots[slot as usize];
         spot.take(Resident { pod, shape });
         self.homes.insert(key, slot);
@@ -310,7 +319,14 @@ impl Cluster {
     pub(crate) fn remove_pod(&mut self, key: &Key) -> Option<Slot> {
         let slot = self.homes.remove(key)?;
         let spot = &mut self.spots[slot as usize];
-        spot.release(|resident| resident.is(key));
+        for resident in spot.release(|resident| resident.is(key)) {
+            if let Entry::Occupied(mut count) = self.priorities.entry(resident.shape.priority) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
         self.touch(slot);
         self.vacate(slot);
         Some(slot)
@@ -344,9 +360,9 @@ impl Spot {
     }
 
     /// Takes those away that `leaves` picks.
-    pub(crate) fn release(&mut self, leaves: impl Fn(&Resident) -> bool) {
+    pub(crate) fn release(&mut self, leaves: impl Fn(&Resident) -> bool) -> Vec<Resident> {
         let gone: Vec<Resident> = self.residents.extract_if(.., |resident| leaves(resident)).collect();
-        for Resident { shape, .. } in gone {
+        for Resident { shape, .. } in &gone {
             self.used.subtract(&shape.requests);
             self.estimate.subtract(&shape.estimate);
             for port in &shape.ports {
@@ -355,6 +371,7 @@ impl Spot {
                 }
             }
         }
+        gone
     }
 }
 

@@ -53,13 +53,33 @@ pub(crate) fn make_room(ranking: &mut Ranking, cluster: &Cluster, pod: &Pod) -> 
     search(ranking, cluster, candidates).map_err(NoRoom::Nowhere)
 }
 
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+
 fn search(ranking: &mut Ranking, cluster: &Cluster, candidates: Candidates) -> Result<Room, String> {
-    let budgets = Budgets::of(cluster);
     let nodes = ranking.resolvable(cluster);
+    let (rooms, mut reasons) = match cluster.has_lesser(ranking.shape.priority) {
+        true => clear_some(ranking, cluster, &nodes, candidates),
+        // Where everybody matters as much there is nobody to look for.
+        false => (Vec::new(), BTreeMap::from([(NO_VICTIMS.to_owned(), nodes.len())])),
+    };
+    reasons.insert("Preemption is not helpful for scheduling".to_owned(), cluster.len() - nodes.len());
+    reasons.retain(|_, nodes| *nodes > 0);
+    let cheapest = rooms.into_iter().min_by_key(Room::cost);
+    cheapest.ok_or_else(|| summary(cluster.len(), None, &reasons))
+}
+
+/// Finds room on as many nodes as are enough; and says why there is none on others.
+fn clear_some(
+    ranking: &mut Ranking,
+    cluster: &Cluster,
+    nodes: &[Slot],
+    candidates: Candidates,
+) -> (Vec<Room>, BTreeMap<String, usize>) {
+    let budgets = Budgets::of(cluster);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut rooms: Vec<Room> = Vec::new();
     let enough = candidates.least.max(cluster.len() * candidates.percent / 100);
-    for slot in &nodes {
+    for slot in nodes {
         match clear(ranking, cluster, *slot, &budgets) {
             Ok(room) => rooms.push(room),
             Err(refusal) => {
@@ -73,12 +93,7 @@ fn search(ranking: &mut Ranking, cluster: &Cluster, candidates: Candidates) -> R
             break;
         }
     }
-    let helpless = cluster.len() - nodes.len();
-    if helpless > 0 {
-        reasons.insert("Preemption is not helpful for scheduling".to_owned(), helpless);
-    }
-    let cheapest = rooms.into_iter().min_by_key(Room::cost);
-    cheapest.ok_or_else(|| summary(cluster.len(), None, &reasons))
+    (rooms, reasons)
 }
 
 impl Room {
@@ -114,11 +129,10 @@ fn clear(ranking: &mut Ranking, cluster: &Cluster, slot: Slot, budgets: &Budgets
     let mut lesser: Vec<Resident> =
         spot.residents.iter().filter(|one| one.shape.priority < priority).cloned().collect();
     if lesser.is_empty() {
-        let reason = "No preemption victims found for incoming pod";
-        return Err(Refusal::firm(crate::verdict::Plugin::NodeResourcesFit, reason));
+        return Err(Refusal::firm(crate::verdict::Plugin::NodeResourcesFit, NO_VICTIMS));
     }
     let mut without: Spot = spot.clone();
-    without.release(|resident| resident.shape.priority < priority);
+    drop(without.release(|resident| resident.shape.priority < priority));
     let does = |ranking: &mut Ranking, spot: &Spot| {
         let facts = ranking.facts(cluster, spot);
         ranking.does(cluster, slot, Some(&facts))

@@ -2,6 +2,9 @@
 //!
 //! A pod is in one of four places: next in line, waiting out its back-off, parked until something happens that may help
 //! it, or in hand. Parked pods are kept by what they ask for, so that what helps one of them is found out once.
+//!
+//! Pods that ask for the same get the same answer. So when something may help them, one of them goes ahead: if it finds a
+//! place the next one follows, and if not the others need not try. However many wait, room for one costs two tries.
 
 use crate::figures::{Figures, Pending};
 use crate::needs::Shape;
@@ -53,7 +56,48 @@ pub(crate) struct Queue {
 struct Parked {
     shape: Shape,
     plugins: Vec<Plugin>,
-    pods: BTreeSet<Arc<Key>>,
+    /// Pods that get the same answer, by when their back-off ends and then by their turn.
+    alike: BTreeMap<(Instant, u64), Arc<Key>>,
+    /// Pods about which more is decided than where there is room: each is tried.
+    others: BTreeSet<Arc<Key>>,
+    /// Which of those that are alike has gone ahead.
+    ahead: Option<(Arc<Key>, Call)>,
+}
+
+/// What has made pods come, and when.
+#[derive(Clone, Debug)]
+struct Call {
+    event: String,
+    at: Instant,
+}
+
+impl Parked {
+    fn new(shape: &Shape, plugins: &[Plugin]) -> Self {
+        Parked {
+            shape: shape.clone(),
+            plugins: plugins.to_vec(),
+            alike: BTreeMap::new(),
+            others: BTreeSet::new(),
+            ahead: None,
+        }
+    }
+
+    fn put(&mut self, entry: &Entry) {
+        match entry.until.filter(|_| entry.is_alike()) {
+            Some(until) => drop(self.alike.insert((until, entry.turn), entry.key.clone())),
+            None => drop(self.others.insert(entry.key.clone())),
+        }
+    }
+
+    /// Returns whether it was there.
+    fn remove(&mut self, entry: &Entry) -> bool {
+        let is_alike = entry.until.and_then(|until| self.alike.remove(&(until, entry.turn))).is_some();
+        is_alike || self.others.remove(&entry.key)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.alike.is_empty() && self.others.is_empty()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -71,6 +115,8 @@ pub(crate) struct Entry {
     refused_by: Vec<Plugin>,
     /// Until when it has to wait in any case.
     until: Option<Instant>,
+    /// When it is tried again at the latest, once it has been parked.
+    deadline: Option<Instant>,
     /// Its place among pods of the same priority: who waits longer comes first.
     turn: u64,
     place: Place,
@@ -85,9 +131,7 @@ enum Place {
         until: Instant,
         may_jump: bool,
     },
-    Parked {
-        deadline: Instant,
-    },
+    Parked,
 }
 
 /// What parked pods have in common.
@@ -131,6 +175,7 @@ impl Queue {
             since: None,
             refused_by: Vec::new(),
             until: None,
+            deadline: None,
             turn,
             place: Place::InHand,
         };
@@ -144,20 +189,30 @@ impl Queue {
         // In an order that is the same in every run, since shapes are numbered as they come.
         let meant: BTreeSet<Arc<Key>> =
             self.entries.iter().filter(|(_, entry)| is_meant(&entry.pod)).map(|(key, _)| key.clone()).collect();
+        // Those that one has gone ahead for are not alike any more.
+        let mut parted: BTreeMap<u32, Call> = BTreeMap::new();
         for key in &meant {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             let shape = shape(&entry.pod, &entry.shape);
             let before = std::mem::replace(&mut entry.shape, shape.clone());
             let Some(parked) = self.parked.get_mut(&before.number) else { continue };
-            if !parked.pods.remove(key) {
+            if let Some((_, call)) = &parked.ahead {
+                parted.extend([before.number, shape.number].map(|number| (number, call.clone())));
+            }
+            if !parked.remove(entry) {
                 continue;
             }
             let plugins = parked.plugins.clone();
-            if parked.pods.is_empty() {
+            if parked.is_empty() {
                 self.parked.remove(&before.number);
             }
-            let new = || Parked { shape: shape.clone(), plugins, pods: BTreeSet::new() };
-            self.parked.entry(shape.number).or_insert_with(new).pods.insert(key.clone());
+            self.parked.entry(shape.number).or_insert_with(|| Parked::new(&shape, &plugins)).put(entry);
+        }
+        for (shape, call) in parted {
+            if let Some(parked) = self.parked.get_mut(&shape) {
+                parked.ahead = None;
+                self.follow(shape, &call);
+            }
         }
     }
 
@@ -167,20 +222,27 @@ impl Queue {
         let queue = match entry.place {
             Place::InHand | Place::Active => "active",
             Place::Backoff { .. } => "backoff",
-            Place::Parked { .. } => "unschedulable",
+            Place::Parked => "unschedulable",
         };
         Some((entry, queue))
     }
 
     pub(crate) fn nominate(&mut self, key: &Key, node: &str) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.nominated = Some(node.to_owned());
-        }
+        self.promise(key, Some(node.to_owned()));
     }
 
     pub(crate) fn withdraw(&mut self, key: &Key) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.nominated = None;
+        self.promise(key, None);
+    }
+
+    /// Who has a place that is kept is not like the others any more.
+    fn promise(&mut self, key: &Key, node: Option<String>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let parked = self.parked.get_mut(&entry.shape.number);
+        let parked = parked.and_then(|parked| parked.remove(entry).then_some(parked));
+        entry.nominated = node;
+        if let Some(parked) = parked {
+            parked.put(entry);
         }
     }
 
@@ -196,6 +258,7 @@ impl Queue {
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
         self.take_out(key);
         self.forget_refusal(key);
+        self.pass_on(key);
         self.entries.remove(key)
     }
 
@@ -215,11 +278,11 @@ impl Queue {
             Place::Backoff { until, .. } => {
                 self.backoff.remove(&(until, entry.turn));
             }
-            Place::Parked { deadline } => {
-                self.deadlines.remove(&(deadline, entry.turn));
+            Place::Parked => {
+                entry.deadline.and_then(|deadline| self.deadlines.remove(&(deadline, entry.turn)));
                 if let Some(parked) = self.parked.get_mut(&entry.shape.number) {
-                    parked.pods.remove(key);
-                    if parked.pods.is_empty() {
+                    parked.remove(entry);
+                    if parked.is_empty() {
                         self.parked.remove(&entry.shape.number);
                     }
                 }
@@ -253,7 +316,6 @@ impl Queue {
     /// A pod from wherever it waits, which is in hand from now on.
     pub(crate) fn take(&mut self, key: &Key, now: Instant) -> Option<Entry> {
         self.take_out(key);
-        self.forget_refusal(key);
         let entry = self.entries.get_mut(key)?;
         entry.since.get_or_insert(now);
         Some(entry.clone())
@@ -292,28 +354,41 @@ impl Queue {
 
     /// Puts the pod in hand aside: nothing can be done for it as things are.
     pub(crate) fn park(&mut self, key: &Key, plugins: &[Plugin], now: Instant) {
+        self.forget_refusal(key);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let deadline = now + MAX_PARKED;
         entry.fail(now, self.waits);
-        entry.place = Place::Parked { deadline };
+        entry.deadline = Some(now + MAX_PARKED);
         entry.refused_by = plugins.to_vec();
         self.figures.refused(plugins, &entry.shape.profile, 1);
         self.figures.entered("unschedulable", "ScheduleAttemptFailure");
-        let (shape, key) = (entry.shape.clone(), entry.key.clone());
-        self.deadlines.insert((deadline, entry.turn), key.clone());
-        let new = || Parked { shape: shape.clone(), plugins: plugins.to_vec(), pods: BTreeSet::new() };
-        let parked = self.parked.entry(shape.number).or_insert_with(new);
+        self.put_back(key);
+    }
+
+    /// Puts the pod in hand back where it was, as if it had not been tried.
+    pub(crate) fn put_back(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.place = Place::Parked;
+        self.deadlines.extend(entry.deadline.map(|deadline| ((deadline, entry.turn), entry.key.clone())));
+        let (shape, plugins) = (&entry.shape, &entry.refused_by);
+        let parked = self.parked.entry(shape.number).or_insert_with(|| Parked::new(shape, plugins));
         // Pods that ask the same are refused by the same, but for what they are in together with others.
         let others = plugins.iter().filter(|plugin| !parked.plugins.contains(plugin)).copied().collect::<Vec<_>>();
         parked.plugins.extend(others);
-        parked.pods.insert(key);
+        parked.put(entry);
+        match entry.is_alike() {
+            // The answer that it got holds for all of them.
+            true => drop(parked.ahead.take_if(|(ahead, _)| **ahead == *key)),
+            false => self.pass_on(key),
+        }
     }
 
     /// Tries the pod in hand again after its back-off: what failed was not the search for a node.
     pub(crate) fn retry(&mut self, key: &Key, now: Instant) {
+        self.forget_refusal(key);
         let Some(entry) = self.entries.get_mut(key) else { return };
         let until = entry.fail(now, self.waits);
         self.back_off(key, until, false, "ScheduleAttemptFailure");
+        self.pass_on(key);
     }
 
     /// What pods are parked for.
@@ -324,16 +399,51 @@ impl Queue {
     /// Something has happened that may help the parked pods of a shape.
     pub(crate) fn wake(&mut self, shape: u32, event: &str, now: Instant) {
         let Some(parked) = self.parked.get(&shape) else { return };
-        for key in parked.pods.clone() {
-            match self.entries.get(&key).and_then(|entry| entry.until).filter(|until| *until > now) {
-                Some(until) => self.back_off(&key, until, true, event),
-                None => self.activate(&key, event),
-            }
+        let call = Call { event: event.to_owned(), at: now };
+        parked.others.clone().iter().for_each(|key| self.come(key, &call));
+        self.follow(shape, &call);
+    }
+
+    /// A parked pod gets in line, once its back-off is over.
+    fn come(&mut self, key: &Key, call: &Call) {
+        match self.entries.get(key).and_then(|entry| entry.until).filter(|until| *until > call.at) {
+            Some(until) => self.back_off(key, until, true, &call.event),
+            None => self.activate(key, &call.event),
         }
+    }
+
+    /// Lets the next of those that are alike go ahead, unless one has.
+    fn follow(&mut self, shape: u32, call: &Call) {
+        let Some(parked) = self.parked.get_mut(&shape).filter(|parked| parked.ahead.is_none()) else { return };
+        let Some(key) = parked.alike.values().next().cloned() else { return };
+        parked.ahead = Some((key.clone(), call.clone()));
+        self.come(&key, call);
+    }
+
+    /// If a pod has gone ahead, what it found out does not hold for the others: the next one goes.
+    fn pass_on(&mut self, key: &Key) {
+        let Some(shape) = self.entries.get(key).map(|entry| entry.shape.number) else { return };
+        let Some(parked) = self.parked.get_mut(&shape) else { return };
+        if let Some((_, call)) = parked.ahead.take_if(|(ahead, _)| **ahead == *key) {
+            self.follow(shape, &call);
+        }
+    }
+
+    /// Whether a pod was made to come because something may help it.
+    pub(crate) fn is_ahead(&self, key: &Key) -> bool {
+        let parked = self.entries.get(key).and_then(|entry| self.parked.get(&entry.shape.number));
+        parked.and_then(|parked| parked.ahead.as_ref()).is_some_and(|(ahead, _)| **ahead == *key)
     }
 }
 
 impl Entry {
+    /// Whether nothing but room on the nodes decides about it: then it gets the same answer as others of its shape.
+    fn is_alike(&self) -> bool {
+        let decides = |plugin: &Plugin| matches!(plugin, Plugin::GangScheduling | Plugin::DynamicResources);
+        let claims = !self.shape.claims.is_empty() || !self.shape.device_claims.is_empty();
+        self.nominated.is_none() && !claims && !self.refused_by.iter().any(decides)
+    }
+
     /// Its place among pods of the same priority.
     pub(crate) fn turn(&self) -> u64 {
         self.turn

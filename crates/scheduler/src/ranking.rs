@@ -45,8 +45,9 @@ pub(crate) struct Ranking {
     only: Option<Vec<String>>,
     /// What nodes that are open come to by themselves; [`CLOSED`] for the others.
     totals: Vec<i64>,
-    /// How many open nodes have taints that would rather keep the pod away, something that it likes, or devices that it
-    /// prefers to others.
+    /// How many nodes are open, and how many of them have taints that would rather keep the pod away, something that it
+    /// likes, or devices that it prefers to others.
+    open: usize,
     uneven_taints: usize,
     liked: usize,
     preferred: usize,
@@ -103,6 +104,7 @@ impl Ranking {
             itself: shape.spread.iter().map(|spread| selects_itself(spread, &shape)).collect(),
             only: names,
             totals: Vec::new(),
+            open: 0,
             uneven_taints: 0,
             liked: 0,
             preferred: 0,
@@ -153,12 +155,14 @@ impl Ranking {
         let at = slot as usize;
         let old = std::mem::replace(&mut self.seats[at], seat);
         if let Seat::Open(scores) = old {
+            self.open -= 1;
             self.uneven_taints -= usize::from(scores.taints > 0);
             self.liked -= usize::from(scores.liked > 0);
             self.preferred -= usize::from(scores.devices > 0);
         }
         self.totals[at] = CLOSED;
         if let Seat::Open(scores) = &self.seats[at] {
+            self.open += 1;
             self.uneven_taints += usize::from(scores.taints > 0);
             self.liked += usize::from(scores.liked > 0);
             self.preferred += usize::from(scores.devices > 0);
@@ -194,10 +198,14 @@ impl Ranking {
         facts
     }
 
-    fn seat(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Seat {
+    fn judge(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Verdict {
         let (volumes, devices) = (&self.volumes, &self.devices);
         let asked = Asked { needs: &self.shape, volumes, devices, profile: &self.profile, cluster };
-        if let Err(refusal) = judge_with_nominated(asked, spot, node) {
+        judge_with_nominated(asked, spot, node)
+    }
+
+    fn seat(&self, cluster: &Cluster, spot: &Spot, node: &Node) -> Seat {
+        if let Err(refusal) = self.judge(cluster, spot, node) {
             return Seat::Refused(Box::new(refusal));
         }
         let devices = self.devices.score(cluster, spot, node);
@@ -332,16 +340,22 @@ impl Ranking {
         Ok(())
     }
 
+    /// Whether no node does by itself, whatever is around.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.open == 0
+    }
+
     /// Whether a node does by itself, as it is now.
-    pub(crate) fn would_open(&mut self, cluster: &Cluster, slot: Slot) -> bool {
+    pub(crate) fn would_open(&self, cluster: &Cluster, slot: Slot) -> bool {
         let spot = cluster.spot(slot);
+        let does = |spot: &Spot| spot.node.as_ref().is_some_and(|node| self.judge(cluster, spot, node).is_ok());
         if spot.nominated.is_empty() {
-            return matches!(self.facts(cluster, spot).seat, Seat::Open(_));
+            return does(spot);
         }
         // Room that is kept for pods like these helps them.
         let mut without = spot.clone();
         without.nominated.retain(|other| other.shape.number != self.shape.number);
-        matches!(self.facts(cluster, &without).seat, Seat::Open(_))
+        does(&without)
     }
 
     /// Whether it makes a difference where pods of another shape are.

@@ -263,7 +263,7 @@ impl Scheduler {
                 Some(gang) => self.decide_gang(&gang, entry, now),
                 None => {
                     let group = self.group_of(&entry.pod);
-                    let decision = self.decide(entry, now);
+                    let Some(decision) = self.decide(entry, now) else { continue };
                     group.iter().for_each(|group| self.tell_alone(group, &decision));
                     return Some(decision);
                 }
@@ -271,24 +271,34 @@ impl Scheduler {
         }
     }
 
-    /// Decides about one pod.
-    fn decide(&mut self, entry: Entry, now: Instant) -> Decision {
+    /// Decides about one pod; nothing if there is nothing new to be said about it.
+    fn decide(&mut self, entry: Entry, now: Instant) -> Option<Decision> {
         let nominated = entry.nominated.as_deref().unwrap_or_default();
         self.cluster.withdraw(&entry.pod.key(), nominated);
         let claims = match self.claims(&entry.pod, &entry.shape) {
             Ok(claims) => claims,
-            Err((plugin, general)) => return self.wait_for_claims(entry.pod, plugin, general, now),
+            Err((plugin, general)) => return Some(self.wait_for_claims(entry.pod, plugin, general, now)),
         };
         let mut ranking = self.ranking(&entry.shape, claims);
         let decision = match self.choose(&mut ranking, &entry.pod, nominated) {
             Some(slot) => {
                 let place = self.assume(&ranking, &entry.pod, slot);
-                self.send(entry, place, now)
+                Some(self.send(entry, place, now))
             }
-            None => self.wait(&mut ranking, entry.pod, now),
+            None if self.is_late(&ranking, &entry) => {
+                self.queue.put_back(&entry.pod.key());
+                None
+            }
+            None => Some(self.wait(&mut ranking, entry.pod, now)),
         };
         self.keep(ranking);
         decision
+    }
+
+    /// Whether others were faster than a pod that came for room on a node: all is as it was when it was tried last.
+    fn is_late(&self, ranking: &Ranking, entry: &Entry) -> bool {
+        let could_preempt = || ranking.shape.preempts && self.cluster.has_lesser(ranking.shape.priority);
+        ranking.is_closed() && self.queue.is_ahead(&entry.pod.key()) && !could_preempt()
     }
 
     /// Puts a pod in its place, with what it needs there set aside for it.

@@ -227,7 +227,7 @@ impl Scheduler {
                 }
                 Err(_) => {
                     let decision = self.decide(entry, now);
-                    self.decided.push_back(decision);
+                    self.decided.extend(decision);
                 }
             }
         }

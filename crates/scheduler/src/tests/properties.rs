@@ -4,13 +4,15 @@ use super::{Fixture, merge, node, pod, told};
 use crate::Decision;
 use object::{Value, json};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use proptest::test_runner::TestCaseError;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 struct Machine {
     cpu: i64,
     zone: usize,
     tainted: bool,
+    closed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -25,7 +27,7 @@ struct Wish {
 
 fn machines() -> impl Strategy<Value = Vec<Machine>> {
     let machine = (1..6_i64, 0..3_usize, prop::bool::weighted(0.2));
-    prop::collection::vec(machine.prop_map(|(cpu, zone, tainted)| Machine { cpu, zone, tainted }), 1..8)
+    prop::collection::vec(machine.prop_map(|(cpu, zone, tainted)| Machine { cpu, zone, tainted, closed: false }), 1..8)
 }
 
 fn wishes() -> impl Strategy<Value = Vec<Wish>> {
@@ -48,7 +50,7 @@ fn machine(number: usize, machine: &Machine) -> Value {
         &format!("n{number}"),
         &json!({
             "metadata": { "labels": { "topology.kubernetes.io/zone": format!("z{}", machine.zone) } },
-            "spec": { "taints": taints },
+            "spec": { "taints": taints, "unschedulable": machine.closed },
             "status": { "allocatable": { "cpu": machine.cpu.to_string() } },
         }),
     )
@@ -80,6 +82,95 @@ fn wish(number: usize, wish: &Wish) -> Value {
         merge(&mut made, &json!({ "spec": { "topologySpreadConstraints": [constraint] } }));
     }
     made
+}
+
+/// What happens to a cluster.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A pod like one of a few is made.
+    Made(usize),
+    /// Whoever that is goes, whether it has a place or not.
+    Gone(usize),
+    /// Somebody's binding fails.
+    Failed(usize),
+    /// A node takes no pods for a while, or does again.
+    Switched(usize),
+    Passed(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => any::<usize>().prop_map(Step::Made),
+        3 => any::<usize>().prop_map(Step::Gone),
+        1 => any::<usize>().prop_map(Step::Failed),
+        1 => any::<usize>().prop_map(Step::Switched),
+        1 => (0..20_u64).prop_map(Step::Passed),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+/// Pods that come and go, as the scheduler knows them and as they are.
+struct Life {
+    fixture: Fixture,
+    machines: Vec<Machine>,
+    /// What each pod that was ever made asks for.
+    wishes: Vec<Wish>,
+    alive: BTreeSet<usize>,
+    homes: BTreeMap<usize, usize>,
+}
+
+impl Life {
+    fn begin(machines: Vec<Machine>) -> Self {
+        let nodes: Vec<Value> = machines.iter().enumerate().map(|(at, one)| machine(at, one)).collect();
+        let fixture = Fixture::new(&nodes);
+        Life { fixture, machines, wishes: Vec::new(), alive: BTreeSet::new(), homes: BTreeMap::new() }
+    }
+
+    fn take(&mut self, step: &Step, sorts: &[Wish]) {
+        let one_of = |pods: Vec<usize>, lot: usize| (!pods.is_empty()).then(|| pods[lot % pods.len()]);
+        match step {
+            Step::Made(lot) => {
+                let (number, sort) = (self.wishes.len(), sorts[lot % sorts.len()].clone());
+                let made = wish(number, &sort);
+                self.fixture.scheduler.cluster.caches.put::<kinds::Pod>(kinds::Object::of(&made));
+                self.fixture.pod(&made);
+                self.alive.insert(number);
+                self.wishes.push(sort);
+            }
+            Step::Gone(lot) => {
+                let Some(gone) = one_of(self.alive.iter().copied().collect(), *lot) else { return };
+                self.fixture.remove(&wish(gone, &self.wishes[gone]));
+                self.alive.remove(&gone);
+                self.homes.remove(&gone);
+            }
+            Step::Failed(lot) => {
+                let Some(failed) = one_of(self.homes.keys().copied().collect(), *lot) else { return };
+                self.homes.remove(&failed);
+                self.fixture.fail(&wish(failed, &self.wishes[failed]));
+            }
+            Step::Switched(lot) => {
+                let at = lot % self.machines.len();
+                self.machines[at].closed ^= true;
+                self.fixture.node(&machine(at, &self.machines[at]));
+            }
+            Step::Passed(seconds) => self.fixture.pass(*seconds),
+        }
+    }
+
+    /// Lets the scheduler do what there is to do.
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        for (pod, node) in placed(&mut self.fixture) {
+            prop_assert!(self.alive.contains(&pod) && !self.homes.contains_key(&pod), "{pod} needs no place");
+            let fits = fits(pod, node, &self.wishes, &self.machines, &self.homes);
+            prop_assert!(fits, "{pod} does not fit on {node}");
+            self.homes.insert(pod, node);
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.alive.iter().copied().filter(|pod| !self.homes.contains_key(pod))
+    }
 }
 
 /// Where pods went, in the order in which that was decided.
@@ -115,7 +206,7 @@ fn fits(at: usize, node: usize, wishes: &[Wish], machines: &[Machine], homes: &B
         .collect();
     let least = zones.iter().map(|zone| zone_count(*zone)).min().unwrap_or(0);
     used + wish.cpu <= machine.cpu
-        && (!machine.tainted || wish.tolerates)
+        && (!(machine.tainted || machine.closed) || wish.tolerates)
         && wish.zone.is_none_or(|zone| zone == machine.zone)
         && apart
         && (!wish.spread || zone_count(machine.zone) + 1 - least <= 1)
@@ -140,6 +231,24 @@ proptest! {
         for at in (0..wishes.len()).filter(|at| !homes.contains_key(at)) {
             let possible = (0..machines.len()).find(|node| fits(at, *node, &wishes, &machines, &homes));
             prop_assert!(possible.is_none(), "{at} waits and fits on {possible:?}");
+        }
+    }
+
+    /// The same while pods come and go, bindings fail and nodes are closed, once back-offs are over: of pods that ask for
+    /// the same one is tried for all, and nobody is forgotten for it.
+    #[test]
+    fn nobody_is_forgotten_while_pods_come_and_go(machines in machines(), sorts in wishes(), steps in steps()) {
+        let sorts = &sorts[..sorts.len().min(4)];
+        let mut life = Life::begin(machines);
+        for step in &steps {
+            life.take(step, sorts);
+            life.settle()?;
+        }
+        life.fixture.pass(60);
+        life.settle()?;
+        for pod in life.waiting() {
+            let possible = (0..life.machines.len()).find(|node| fits(pod, *node, &life.wishes, &life.machines, &life.homes));
+            prop_assert!(possible.is_none(), "{pod} waits and fits on {possible:?}");
         }
     }
 

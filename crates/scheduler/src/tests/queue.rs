@@ -52,6 +52,39 @@ fn room_on_a_node_helps_whoever_fits_there() {
 }
 
 #[test]
+fn of_pods_that_ask_for_the_same_one_is_tried_for_all() {
+    let mut fixture = Fixture::new(&[small("n")]);
+    let mut there = asking("there", "1");
+    there["spec"]["nodeName"] = json!("n");
+    fixture.pod(&there);
+    for number in 0..20 {
+        assert!(fixture.place(&asking(&format!("p{number}"), "1")).starts_with("0/1"), "each is told why it waits");
+    }
+    fixture.pass(60);
+    fixture.remove(&there);
+    assert_eq!(fixture.decisions(), ["p0 on n"], "who comes too late has nothing new to say");
+    fixture.node(&node("large", &json!({})));
+    assert_eq!(fixture.decisions(), ["p1 on large", "p2 on large", "p3 on large", "p4 on large"]);
+}
+
+#[test]
+fn who_goes_ahead_and_is_gone_before_it_is_tried_leaves_its_turn_to_the_next() {
+    let mut fixture = Fixture::new(&[small("n")]);
+    let mut there = asking("there", "1");
+    there["spec"]["nodeName"] = json!("n");
+    fixture.pod(&there);
+    let waiting = ["p", "q"].map(|name| asking(name, "1"));
+    waiting.iter().for_each(|pod| assert!(fixture.place(pod).starts_with("0/1")));
+    fixture.pass(60);
+    fixture.remove(&there);
+    // Something more important takes its time, so that nobody else has been tried yet.
+    fixture.pod(&pod("first", &json!({ "spec": { "priority": 1 } })));
+    assert_eq!(fixture.next().map(|decision| super::told(&decision)).as_deref(), Some("first on n"));
+    fixture.remove(&waiting[0]);
+    assert_eq!(fixture.decisions(), ["q on n"]);
+}
+
+#[test]
 fn whoever_waits_for_others_is_helped_by_them_alone() {
     let term = json!({ "labelSelector": { "matchLabels": { "app": "db" } }, "topologyKey": "kubernetes.io/hostname" });
     let affinity = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [term] } });
