@@ -13,8 +13,6 @@ pub(crate) struct Relation {
     sizes: Vec<u32>,
     /// Of everything, wherever it is.
     everywhere: i64,
-    /// How many domains have nodes that count.
-    domains: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +62,7 @@ impl Relation {
             self.sizes.resize(at + 1, 0);
         }
         self.sums[at] += sign * share.amount;
-        let before = self.sizes[at];
-        self.sizes[at] = before.saturating_add_signed(sign as i32);
-        self.domains = self.domains + usize::from(self.sizes[at] > 0) - usize::from(before > 0);
+        self.sizes[at] = self.sizes[at].saturating_add_signed(sign as i32);
         self.everywhere += sign * share.amount;
     }
 
@@ -79,11 +75,6 @@ impl Relation {
     pub(crate) fn sum(&self, domain: u32, shift: Shift) -> i64 {
         let sum = self.sums.get(domain as usize).copied().unwrap_or(0);
         if shift.domain == domain { sum + shift.by } else { sum }
-    }
-
-    /// How many domains there are.
-    pub(crate) fn domains(&self) -> usize {
-        self.domains
     }
 
     pub(crate) fn everywhere(&self, shift: Shift) -> i64 {

@@ -4,12 +4,14 @@
 //! can make a difference.
 
 use super::{Ranking, Seat};
-use crate::cluster::{Cluster, NOWHERE, Slot};
-use crate::relation::{Relation, Shift};
+use crate::cluster::{Cluster, NOWHERE, Slot, Topology};
+use crate::relation::Shift;
 use crate::scores::{BEST, Scores};
 
 /// What stands for a node that does not do.
 pub(super) const CLOSED: i64 = i64::MIN;
+/// What stands for how uneven pods would be spread on a node that is outside of a topology they are spread over.
+const OUTSIDE: i64 = i64::MIN;
 const NO_SHIFT: Shift = Shift { domain: NOWHERE, by: 0 };
 
 /// Kept from one pod to the next.
@@ -19,6 +21,32 @@ pub(super) struct Scratch {
     /// For each open node, how uneven pods would be spread, and how much the pod and its neighbours like each other.
     raw: Vec<(i64, i64)>,
     sums: Vec<f64>,
+    /// Which domains have been met, each by the number of the count.
+    met: Vec<u32>,
+    count: u32,
+}
+
+impl Scratch {
+    /// In how many domains of a topology open nodes are. To be nowhere counts as one: where that is not as good as
+    /// anywhere else, such nodes are not asked about.
+    fn domains(&mut self, topology: &Topology) -> usize {
+        self.count += 1;
+        let (mut domains, mut is_outside) = (0, false);
+        for (slot, _) in self.open.iter().zip(&self.raw).filter(|(_, raw)| raw.0 != OUTSIDE) {
+            let domain = topology.domain(*slot);
+            if domain == NOWHERE {
+                is_outside = true;
+                continue;
+            }
+            let at = domain as usize;
+            if self.met.len() <= at {
+                self.met.resize(at + 1, 0);
+            }
+            domains += usize::from(self.met[at] != self.count);
+            self.met[at] = self.count;
+        }
+        domains + usize::from(is_outside)
+    }
 }
 
 /// The least and the most of something.
@@ -41,6 +69,15 @@ impl Range {
     fn is_flat(self) -> bool {
         self.least >= self.most
     }
+
+    /// How good it is to be so uneven.
+    fn evenness(self, uneven: i64) -> i64 {
+        match uneven {
+            OUTSIDE => 0,
+            _ if self.is_flat() => BEST,
+            _ => BEST * (self.most + self.least - uneven) / self.most,
+        }
+    }
 }
 
 impl Ranking {
@@ -52,8 +89,8 @@ impl Ranking {
         let best = match scratch.open.as_slice() {
             [] => None,
             [only] => Some(*only),
-            open => {
-                let (skew, liking) = self.look_around(cluster, open, &mut scratch.raw, &mut scratch.sums);
+            _ => {
+                let (skew, liking) = self.look_around(cluster, &mut scratch);
                 self.best(cluster, &scratch, skew, liking, salt)
             }
         };
@@ -79,45 +116,11 @@ impl Ranking {
     }
 
     /// What depends on the pods around, for each open node.
-    fn look_around(
-        &self,
-        cluster: &Cluster,
-        open: &[Slot],
-        raw: &mut Vec<(i64, i64)>,
-        sums: &mut Vec<f64>,
-    ) -> (Range, Range) {
+    fn look_around(&self, cluster: &Cluster, scratch: &mut Scratch) -> (Range, Range) {
+        let skew = self.look_for_skew(cluster, scratch);
+        let (open, raw) = (&scratch.open, &mut scratch.raw);
+        let mut liking = Range::NONE;
         let needs = &self.shape;
-        raw.clear();
-        raw.resize(open.len(), (0, 0));
-        let (mut skew, mut liking) = (Range::NONE, Range::NONE);
-        let soft: Vec<(&Relation, i64)> = needs
-            .spread
-            .iter()
-            .zip(&self.relations)
-            .filter(|(spread, _)| !spread.is_hard)
-            .map(|(spread, relation)| (relation, spread.max_skew - 1))
-            .collect();
-        if !soft.is_empty() {
-            sums.clear();
-            sums.resize(open.len(), 0.0);
-            for (relation, allowance) in soft {
-                // The more domains there are, the more a pod in one of them weighs.
-                let weight = ((relation.domains() + 2) as f64).ln();
-                let topology = cluster.topology_at(relation.topology);
-                let allowance = allowance as f64;
-                for (slot, sum) in open.iter().zip(sums.iter_mut()) {
-                    let domain = topology.domain(*slot);
-                    if domain != NOWHERE {
-                        *sum += relation.sum(domain, NO_SHIFT) as f64 * weight + allowance;
-                    }
-                }
-            }
-            for (raw, sum) in raw.iter_mut().zip(sums) {
-                // To the nearest; there are no negative ones.
-                raw.0 = (*sum + 0.5) as i64;
-                skew.take(raw.0);
-            }
-        }
         let first = needs.spread.len() + needs.affinity.len() + needs.anti_affinity.len();
         let mut likes = self.relations[first..].iter().chain(&self.invited).peekable();
         if likes.peek().is_some() {
@@ -133,25 +136,62 @@ impl Ranking {
         (skew, liking)
     }
 
+    /// How uneven pods would be spread, for each open node.
+    fn look_for_skew(&self, cluster: &Cluster, scratch: &mut Scratch) -> Range {
+        let mut skew = Range::NONE;
+        scratch.raw.clear();
+        scratch.raw.resize(scratch.open.len(), (0, 0));
+        let soft = || self.shape.spread.iter().zip(&self.relations).filter(|(spread, _)| !spread.is_hard);
+        if soft().next().is_none() {
+            return skew;
+        }
+        for (_, relation) in soft().filter(|(spread, _)| !spread.is_default) {
+            let topology = cluster.topology_at(relation.topology);
+            for (slot, raw) in scratch.open.iter().zip(&mut scratch.raw) {
+                if topology.domain(*slot) == NOWHERE {
+                    raw.0 = OUTSIDE;
+                }
+            }
+        }
+        scratch.sums.clear();
+        scratch.sums.resize(scratch.open.len(), 0.0);
+        for (spread, relation) in soft() {
+            let topology = cluster.topology_at(relation.topology);
+            // The more domains there are, the more a pod in one of them weighs.
+            let weight = ((scratch.domains(topology) + 2) as f64).ln();
+            let allowance = (spread.max_skew - 1) as f64;
+            for (slot, sum) in scratch.open.iter().zip(scratch.sums.iter_mut()) {
+                let domain = topology.domain(*slot);
+                if domain != NOWHERE {
+                    *sum += relation.sum(domain, NO_SHIFT) as f64 * weight + allowance;
+                }
+            }
+        }
+        for (raw, sum) in scratch.raw.iter_mut().zip(&scratch.sums).filter(|(raw, _)| raw.0 != OUTSIDE) {
+            // To the nearest; there are no negative ones.
+            raw.0 = (*sum + 0.5) as i64;
+            skew.take(raw.0);
+        }
+        skew
+    }
+
     fn best(&self, cluster: &Cluster, scratch: &Scratch, skew: Range, liking: Range, salt: u64) -> Option<Slot> {
         let weights = &self.profile.weights;
         let (open, raw) = (&scratch.open, &scratch.raw);
         let own = self.own_range(open);
         let mixed = |slot: Slot| (cluster.salt(slot) ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // Most nodes are like the one before.
-        let mut last = (i64::MIN, 0);
+        let mut last = (OUTSIDE, 0);
         let (mut most, mut lot, mut best) = (CLOSED, 0, None);
         for (slot, (uneven, like)) in open.iter().zip(raw) {
             let mut total = self.totals[*slot as usize];
             if let Some(most) = &own {
                 total += self.own(*slot, most);
             }
-            if !skew.is_flat() {
-                if last.0 != *uneven {
-                    last = (*uneven, weights.spread * (BEST * (skew.most + skew.least - uneven) / skew.most));
-                }
-                total += last.1;
+            if last.0 != *uneven {
+                last = (*uneven, weights.spread * skew.evenness(*uneven));
             }
+            total += last.1;
             if !liking.is_flat() {
                 total += weights.pod_affinity * (BEST * (like - liking.least) / (liking.most - liking.least));
             }

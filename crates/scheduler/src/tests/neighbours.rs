@@ -181,6 +181,20 @@ fn a_soft_spread_gives_way() {
 }
 
 #[test]
+fn a_node_outside_of_the_topology_is_the_last_choice_unless_nobody_asked_for_it() {
+    // The one without a zone is empty, and larger.
+    let outside = node("o", &json!({ "status": { "allocatable": { "cpu": "8", "memory": "16Gi" } } }));
+    let nodes = [in_zone("a", "x"), outside];
+    let there = on("a", labelled("there", "web", &json!({})));
+    let soft = constraint(ZONE, &json!({ "whenUnsatisfiable": "ScheduleAnyway" }));
+    for (spec, expected) in [(soft, "p on a"), (json!({}), "p on o")] {
+        let mut fixture = Fixture::new(&nodes);
+        fixture.pod(&there);
+        assert_eq!(fixture.place(&labelled("p", "web", &spec)), expected, "{spec:?}");
+    }
+}
+
+#[test]
 fn pods_of_a_set_spread_over_nodes_and_zones_by_themselves() {
     let mut caches = caches();
     caches.put::<ReplicaSet>(Object::of(&json!({
