@@ -280,9 +280,19 @@ impl Pod {
     pub fn claims(&self) -> impl Iterator<Item = String> {
         self.spec.volumes.iter().filter_map(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
             (Some(claim), _) => Some(claim.claim_name.clone()),
-            (None, Some(_)) => Some(format!("{}-{}", self.metadata.name, volume.name)),
+            (None, Some(_)) => Some(self.claim_for(volume)),
             (None, None) => None,
         })
+    }
+
+    /// What the claim is called that is made for a volume of its own.
+    fn claim_for(&self, volume: &Volume) -> String {
+        format!("{}-{}", self.metadata.name, volume.name)
+    }
+
+    /// Whether a claim is one that is made for it.
+    pub fn makes_claim(&self, name: &str) -> bool {
+        self.spec.volumes.iter().any(|volume| volume.ephemeral.is_some() && self.claim_for(volume) == name)
     }
 }
 

@@ -264,10 +264,19 @@ fn disks(pod: &Pod) -> Vec<(String, bool)> {
             ("rbd", &volume.rbd, "image"),
         ];
         for (kind, source, field) in sources {
-            if let Some(source) = source {
-                let pool = source.text("pool");
-                // Amazon's disks are never shared, not even by readers.
-                disks.push((format!("{kind}/{pool}/{}", source.text(field)), source.flag("readOnly") && kind != "aws"));
+            let Some(source) = source else { continue };
+            let (pool, name) = (source.text("pool"), source.text(field));
+            // Amazon's disks are never shared, not even by readers.
+            let reads = source.flag("readOnly") && kind != "aws";
+            // Those of Ceph are the same if they have a monitor in common.
+            match source.items("monitors") {
+                [] => disks.push((format!("{kind}/{name}"), reads)),
+                monitors => disks.extend(
+                    monitors
+                        .iter()
+                        .filter_map(Value::as_str)
+                        .map(|monitor| (format!("{kind}/{monitor}/{pool}/{name}"), reads)),
+                ),
             }
         }
     }

@@ -9,7 +9,8 @@ use kinds::{
     PersistentVolumeClaim, Pod, StorageClass, volume_mode,
 };
 use object::{Value, View};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +20,12 @@ const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const NONE_TO_BIND: &str = "node(s) didn't find available persistent volumes to bind";
 /// Of a class whose volumes nobody makes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
-/// Labels of volumes that say where they can be used.
-const ZONES: [&str; 4] = [
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
+/// Labels of volumes that say where they can be used, and what the label of a node is called that has not got the same.
+const ZONES: [(&str, &str); 4] = [
+    ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
 /// What is known about the volumes of a pod.
@@ -35,8 +36,8 @@ pub(crate) struct Volumes {
     waiting: Vec<Waiting>,
     /// A claim says it is bound to a volume that is not there.
     lost: bool,
-    /// Another pod uses a claim that is for one alone.
-    in_use: BTreeSet<String>,
+    /// Claims that are for one pod alone and which others have, and on which nodes these are.
+    in_use: BTreeMap<String, BTreeSet<String>>,
 }
 
 #[derive(Debug)]
@@ -63,30 +64,21 @@ impl Preparation {
 
 impl Volumes {
     /// Looks up the claims of a pod. An error is what stands in the way on every node.
-    pub(crate) fn of(needs: &Needs, cluster: &Cluster) -> Result<Self, String> {
+    pub(crate) fn of(pod: &Pod, needs: &Needs, cluster: &Cluster) -> Result<Self, String> {
         let mut volumes = Volumes::default();
-        let caches = &cluster.caches;
-        for name in &needs.claims {
-            let claim = caches.of::<PersistentVolumeClaim>().named(&needs.namespace, name);
-            let claim = claim.ok_or_else(|| format!("persistentvolumeclaim \"{name}\" not found"))?;
-            if claim.metadata.is_being_deleted() {
-                return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
-            }
+        let claims: Vec<Arc<Object<PersistentVolumeClaim>>> =
+            needs.claims.iter().map(|name| usable(name, pod, cluster)).collect::<Result<_, _>>()?;
+        for claim in claims {
             volumes.note_users(&claim, cluster);
             let volume = claim.spec.volume_name.as_str();
-            if claim.status.phase == "Lost" {
-                return Err(format!(
-                    "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
-                ));
-            }
             if !volume.is_empty() && claim.metadata.annotations.contains_key(BIND_COMPLETED) {
-                match caches.of::<PersistentVolume>().get(&Key::cluster(volume)) {
+                match cluster.caches.of::<PersistentVolume>().get(&Key::cluster(volume)) {
                     Some(volume) => volumes.bound.push(volume),
                     None => volumes.lost = true,
                 }
                 continue;
             }
-            let class = caches.of::<StorageClass>().get(&Key::cluster(claim.class()));
+            let class = cluster.caches.of::<StorageClass>().get(&Key::cluster(claim.class()));
             match class.filter(|class| class.waits_for_consumer() && volume.is_empty()) {
                 Some(class) => volumes.waiting.push(Waiting { claim, class }),
                 None => return Err("pod has unbound immediate PersistentVolumeClaims".to_owned()),
@@ -109,7 +101,11 @@ impl Volumes {
             return;
         }
         let users = cluster.caches.of::<Pod>().by("claim", &claim.key().to_string());
-        self.in_use.extend(users.iter().filter_map(|pod| cluster.home(&pod.key())).map(|spot| spot.name.clone()));
+        let nodes = users.iter().filter_map(|pod| cluster.home(&pod.key())).map(|spot| spot.name.clone());
+        let nodes: BTreeSet<String> = nodes.collect();
+        if !nodes.is_empty() {
+            self.in_use.insert(claim.metadata.name.clone(), nodes);
+        }
     }
 
     /// What has to be done so that the claims that wait can be used on a node; or why they cannot be.
@@ -135,6 +131,29 @@ impl Volumes {
         }
         Ok(preparation)
     }
+}
+
+/// A claim that a pod mounts, if nothing is wrong with it.
+fn usable(name: &str, pod: &Pod, cluster: &Cluster) -> Result<Arc<Object<PersistentVolumeClaim>>, String> {
+    let (meta, is_made) = (&pod.metadata, pod.makes_claim(name));
+    let Some(claim) = cluster.caches.of::<PersistentVolumeClaim>().named(&meta.namespace, name) else {
+        return Err(match is_made {
+            true => format!("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""),
+            false => format!("persistentvolumeclaim \"{name}\" not found"),
+        });
+    };
+    if claim.status.phase == "Lost" {
+        let volume = &claim.spec.volume_name;
+        return Err(format!("persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""));
+    }
+    if claim.metadata.is_being_deleted() {
+        return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
+    }
+    if is_made && claim.metadata.controller().is_none_or(|owner| owner.uid != meta.uid) {
+        let (space, pod) = (&meta.namespace, &meta.name);
+        return Err(format!("PVC {space}/{name} was not created for pod {space}/{pod} (pod is not owner)"));
+    }
+    Ok(claim)
 }
 
 /// The smallest free volume that does for a claim and can be used on a node.
@@ -203,20 +222,18 @@ pub(crate) fn restrictions(asked: Asked<'_>, spot: &Spot, _: &Node) -> Verdict {
     if !wanted.is_empty() && taken.any(conflicts) {
         return Err(Refusal::for_now(Plugin::VolumeRestrictions, "node(s) had no available disk"));
     }
-    if asked.volumes.in_use.is_empty() {
-        return Ok(());
-    }
-    let reason = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
-    // Where the other pod is, it could be made to go.
-    let uses = |claim: &String| {
-        let mut claims = spot.residents.iter().filter(|one| one.shape.namespace == asked.needs.namespace);
-        claims.any(|resident| resident.shape.claims.contains(claim))
+    // Who has a claim could be made to go, if it is on this node.
+    let has = |claim: &String| {
+        let mut neighbours = spot.residents.iter().filter(|one| one.shape.namespace == asked.needs.namespace);
+        neighbours.any(|resident| resident.shape.claims.contains(claim))
     };
-    match asked.volumes.in_use.contains(&spot.name) {
-        true if !asked.needs.claims.iter().any(uses) => Ok(()),
-        true => Err(Refusal::for_now(Plugin::VolumeRestrictions, reason)),
-        false => Err(Refusal::firm(Plugin::VolumeRestrictions, reason)),
+    let is_taken =
+        |(claim, nodes): (&String, &BTreeSet<String>)| nodes.iter().any(|node| *node != spot.name) || has(claim);
+    if asked.volumes.in_use.iter().any(is_taken) {
+        let reason = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+        return Err(Refusal::for_now(Plugin::VolumeRestrictions, reason));
     }
+    Ok(())
 }
 
 /// How many volumes a driver can attach to a node.
@@ -262,28 +279,33 @@ fn attachments(needs: &Needs, cluster: &Cluster) -> BTreeSet<(String, String)> {
 
 pub(crate) fn binding(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
     let volumes = asked.volumes;
-    let refuse = |reason: &'static str| Err(Refusal::firm(Plugin::VolumeBinding, reason));
-    if volumes.lost {
-        return refuse("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)");
-    }
-    if !volumes.bound.iter().all(|volume| reaches(volume, node)) {
-        return refuse("node(s) didn't match PersistentVolume's node affinity");
-    }
-    match volumes.prepare(asked.cluster, node) {
-        Err(reason) => refuse(reason),
-        Ok(_) => Ok(()),
+    let away = !volumes.bound.iter().all(|volume| reaches(volume, node));
+    let reasons = [
+        (away && !volumes.lost).then_some("node(s) didn't match PersistentVolume's node affinity"),
+        volumes.prepare(asked.cluster, node).err(),
+        volumes.lost.then_some("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+    ];
+    let reasons: Vec<Cow<'static, str>> = reasons.into_iter().flatten().map(Cow::from).collect();
+    match reasons.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal { plugin: Plugin::VolumeBinding, reasons, resolvable: false, is_error: false }),
     }
 }
 
 pub(crate) fn zone(asked: Asked<'_>, _: &Spot, node: &Node) -> Verdict {
     let labels: &Labels = &node.metadata.labels;
     let fits = |volume: &Arc<Object<PersistentVolume>>| {
-        ZONES.iter().all(|zone| match volume.metadata.labels.get(zone) {
+        ZONES.iter().all(|(zone, now_called)| match volume.metadata.labels.get(zone) {
             None => true,
-            Some(allowed) => labels.get(zone).is_some_and(|is| allowed.split("__").any(|one| one == is)),
+            Some(allowed) => {
+                let here = labels.get(zone).or_else(|| labels.get(now_called));
+                here.is_some_and(|here| allowed.split("__").any(|one| one == here))
+            }
         })
     };
-    if asked.volumes.bound.iter().all(fits) {
+    // Where nodes say nothing of zones there is but one.
+    let is_anywhere = ZONES.iter().all(|(zone, _)| !labels.contains_key(zone));
+    if is_anywhere || asked.volumes.bound.iter().all(fits) {
         return Ok(());
     }
     Err(Refusal::firm(Plugin::VolumeZone, "node(s) had no available volume zone"))

@@ -13,15 +13,15 @@ use tokio::time::Instant;
 impl Scheduler {
     /// What is known of what a pod claims; or why it can be nowhere, and who says so.
     pub(super) fn claims(&self, pod: &Pod, shape: &Shape) -> Result<Claims, (Plugin, String)> {
-        let volumes = self.volumes(shape).map_err(|general| (Plugin::VolumeBinding, general))?;
+        let volumes = self.volumes(pod, shape).map_err(|general| (Plugin::VolumeBinding, general))?;
         let devices = self.devices(pod, shape).map_err(|general| (Plugin::DynamicResources, general))?;
         Ok(Claims { volumes, devices })
     }
 
-    /// What is known of the volumes that pods of a shape want; or why they can be nowhere.
-    fn volumes(&self, shape: &Shape) -> Result<Volumes, String> {
+    /// What is known of the volumes that a pod wants; or why it can be nowhere.
+    fn volumes(&self, pod: &Pod, shape: &Shape) -> Result<Volumes, String> {
         let binds = self.profiles.get(&shape.profile).is_none_or(|profile| profile.filters_by(Plugin::VolumeBinding));
-        match Volumes::of(shape, &self.cluster) {
+        match Volumes::of(pod, shape, &self.cluster) {
             Ok(volumes) => Ok(volumes.waiting_if(binds)),
             Err(general) if binds => Err(general),
             Err(_) => Ok(Volumes::default()),

@@ -74,6 +74,55 @@ fn claims_have_to_be_there_and_bound() {
     assert_eq!(told, format!("0/2 nodes are available: persistentvolumeclaim \"gone\" not found. {tail}"));
     let told = fixture.place(&using("q", &["unbound"]));
     assert_eq!(told, format!("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. {tail}"));
+    let told = fixture.place(&using("r", &["unbound", "gone"]));
+    assert_eq!(told, format!("0/2 nodes are available: persistentvolumeclaim \"gone\" not found. {tail}"));
+}
+
+#[test]
+fn a_pod_waits_until_its_own_claims_are_made_and_does_not_take_others() {
+    let volumes = json!([{ "name": "data", "ephemeral": { "volumeClaimTemplate": {} } }]);
+    let mut fixture = world(|caches| caches.put(bound("taken-data", "v")));
+    for (name, reason) in [
+        ("p", "waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-data\""),
+        ("taken", "PVC default/taken-data was not created for pod default/taken (pod is not owner)"),
+    ] {
+        let told = fixture.place(&pod(name, &json!({ "spec": { "volumes": volumes } })));
+        assert!(told.starts_with(&format!("0/2 nodes are available: {reason}.")), "{told}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_with_volumes_on_a_node_is_told() {
+    let mut fixture = world(|caches| {
+        caches.put(class("later", "kubernetes.io/no-provisioner"));
+        caches.put(claim("local", "later", &json!({})));
+        caches.put(bound("far", "w"));
+        let mut on_b = on_node("b");
+        on_b["status"] = json!({ "phase": "Bound" });
+        caches.put(volume("w", &on_b));
+    });
+    let told = fixture.place(&using("p", &["far", "local"]));
+    let reasons = "1 node(s) didn't match PersistentVolume's node affinity, 2 node(s) didn't find available persistent volumes to bind.";
+    assert!(told.starts_with(&format!("0/2 nodes are available: {reasons}")), "{told}");
+}
+
+#[test]
+fn where_nodes_say_nothing_of_zones_volumes_of_any_zone_do() {
+    let labels = |labels: &Value| json!({ "metadata": { "labels": labels } });
+    let (zone, beta) = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
+    for (on_volume, on_node, does) in [
+        (json!({ zone: "x" }), json!({}), true),
+        (json!({ zone: "x" }), json!({ zone: "y" }), false),
+        (json!({ zone: "x__y" }), json!({ zone: "y" }), true),
+        (json!({ beta: "x" }), json!({ zone: "x" }), true),
+        (json!({ zone: "x" }), json!({ "topology.kubernetes.io/region": "r" }), false),
+    ] {
+        let mut caches = caches();
+        caches.put(bound("data", "v"));
+        caches.put(volume("v", &labels(&on_volume)));
+        let told = Fixture::with(caches, &[node("n", &labels(&on_node))]).place(&using("p", &["data"]));
+        assert_eq!(told == "p on n", does, "{on_volume:?} {on_node:?}: {told}");
+    }
 }
 
 #[test]
@@ -154,6 +203,9 @@ fn a_claim_for_one_pod_alone_is_used_by_one() {
     let told = fixture.place(&using("p", &["alone"]));
     let reason = "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
     assert!(told.contains(reason), "{told}");
+    let mut important = using("important", &["alone"]);
+    important["spec"]["priority"] = json!(1);
+    assert_eq!(fixture.place(&important), "important wants a of user");
 }
 
 #[test]
@@ -187,6 +239,13 @@ fn disks_named_in_pods_are_shared_by_readers_alone() {
     assert_eq!(fixture.place(&disk("b", true)), "b on n");
     let told = fixture.place(&disk("c", false));
     assert!(told.starts_with("0/1 nodes are available: 1 node(s) had no available disk."), "{told}");
+    let image = |name: &str, monitors: &[&str]| {
+        let source = json!({ "monitors": monitors, "pool": "p", "image": "i" });
+        pod(name, &json!({ "spec": { "volumes": [{ "name": "v", "rbd": source }] } }))
+    };
+    assert_eq!(fixture.place(&image("d", &["m1", "m2"])), "d on n");
+    assert_eq!(fixture.place(&image("e", &["m3"])), "e on n", "another cluster");
+    assert!(fixture.place(&image("f", &["m2", "m4"])).starts_with("0/1"));
 }
 
 #[test]
