@@ -225,7 +225,23 @@ async fn preempt(pod: &Object<Pod>, room: &Room, context: &Context, now: Time) -
         let message = format!("Preempted by pod {} on node {}", pod.metadata.uid, room.node);
         (context.tell)(Note::normal(victim, "Preempted", message).by(chosen_by(pod)));
     }
+    for victim in &room.victims {
+        until_leaving(victim, context).await;
+    }
     Ok(())
+}
+
+/// Waits until the cache has seen that a pod is gone or about to: before that, another would be made to go in its place.
+async fn until_leaving(victim: &Object<Pod>, context: &Context) {
+    let cache = context.caches.of::<Pod>();
+    let mut progress = cache.progress();
+    loop {
+        drop(progress.borrow_and_update());
+        let there = cache.get(&victim.key()).filter(|there| there.metadata.uid == victim.metadata.uid);
+        if there.is_none_or(|there| there.metadata.is_being_deleted()) || progress.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// What is gone need not go.

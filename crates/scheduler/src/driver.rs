@@ -244,11 +244,12 @@ impl Loop {
         let mut under_way = 0;
         loop {
             let now = self.ambient.clock.monotonic();
-            self.inbox.take().into_iter().for_each(|news| take_in(&mut scheduler, news, now));
             while let Ok(outcome) = outcomes.try_recv() {
                 under_way -= 1;
                 scheduler.carried_out(&outcome, now);
             }
+            // After that, so that whatever was seen before something was carried out is known by then.
+            self.inbox.take().into_iter().for_each(|news| take_in(&mut scheduler, news, now));
             let attempts = self.decide(&mut scheduler, UNDER_WAY - under_way, now);
             under_way += attempts.len();
             self.figures.pending(scheduler.pending());

@@ -404,6 +404,13 @@ impl Queue {
         self.follow(shape, &call);
     }
 
+    /// Something has happened that may help one parked pod.
+    pub(crate) fn call(&mut self, key: &Key, event: &str, now: Instant) {
+        if self.entries.get(key).is_some_and(|entry| entry.place == Place::Parked) {
+            self.come(key, &Call { event: event.to_owned(), at: now });
+        }
+    }
+
     /// A parked pod gets in line, once its back-off is over.
     fn come(&mut self, key: &Key, call: &Call) {
         match self.entries.get(key).and_then(|entry| entry.until).filter(|until| *until > call.at) {

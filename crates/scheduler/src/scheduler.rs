@@ -46,6 +46,9 @@ pub struct Scheduler {
     moved: Vec<Shape>,
     /// Pods that are not to be placed yet.
     gated: BTreeSet<Key>,
+    /// Pods that others are being made to go for, and whether something has happened meanwhile that may help them. They are
+    /// not tried before all of those are leaving, or more would have to.
+    clearing: BTreeMap<Key, bool>,
     /// None where pods are not placed in groups.
     groups: Option<Groups>,
     /// What was decided together and has not been given out yet.
@@ -90,6 +93,7 @@ impl Scheduler {
             freed: Vec::new(),
             moved: Vec::new(),
             gated: BTreeSet::new(),
+            clearing: BTreeMap::new(),
             groups: configuration.pod_groups.then(Groups::default),
             decided: VecDeque::new(),
             figures,
@@ -204,6 +208,7 @@ impl Scheduler {
     fn dismiss(&mut self, key: &Key) {
         self.assumed.remove(key);
         self.gated.remove(key);
+        self.clearing.remove(key);
         self.unqueue(key);
         let home = self.cluster.home(key).map(|spot| spot.residents.iter().find(|resident| resident.is(key)));
         self.moved.extend(home.flatten().map(|resident| resident.shape.clone()));
@@ -259,6 +264,10 @@ impl Scheduler {
             }
             self.wake(now);
             let entry = self.queue.pop(now)?;
+            if self.is_clearing(&entry.pod) {
+                self.queue.put_back(&entry.pod.key());
+                continue;
+            }
             match self.gang_of(&entry.pod) {
                 Some(gang) => self.decide_gang(&gang, entry, now),
                 None => {

@@ -48,7 +48,11 @@ impl Scheduler {
 
     /// What became of a decision.
     pub fn carried_out(&mut self, outcome: &Outcome, now: Instant) {
-        let (Outcome::Bound(pod) | Outcome::NotBound(pod)) = outcome else { return };
+        let pod = match outcome {
+            Outcome::Bound(pod) | Outcome::NotBound(pod) => pod,
+            Outcome::Told(pod) => return self.cleared(&pod.key(), now),
+            Outcome::ToldGroup => return,
+        };
         self.cluster.taken_volumes.retain(|_, claim| !is_claim_of(claim, pod));
         self.settle(pod, now);
         let key = pod.key();

@@ -5,6 +5,7 @@ use crate::needs::Shape;
 use crate::preemption::Room;
 use kinds::{Key, Object, Pod};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 impl Scheduler {
     /// Keeps the room that is being made; who was to have it has to look elsewhere.
@@ -14,6 +15,23 @@ impl Scheduler {
         }
         self.cluster.nominate(pod.clone(), shape.clone(), &room.node);
         self.queue.nominate(&pod.key(), &room.node);
+        self.clearing.insert(pod.key(), false);
+    }
+
+    /// Whether others are still being made to go for a pod, or for one of its gang. That it was to be tried is kept in
+    /// mind.
+    pub(super) fn is_clearing(&mut self, pod: &Object<Pod>) -> bool {
+        let gang = self.gang_of(pod).and_then(|gang| self.groups.as_ref().map(|groups| groups.waiting(&gang)));
+        let keys = gang.unwrap_or_else(|| vec![pod.key()]);
+        let held = keys.iter().find(|key| self.clearing.contains_key(*key));
+        held.is_some_and(|key| self.clearing.insert(key.clone(), true).is_some())
+    }
+
+    /// Whoever had to go for a pod is leaving.
+    pub(super) fn cleared(&mut self, key: &Key, now: Instant) {
+        if self.clearing.remove(key) == Some(true) {
+            self.queue.call(key, "AssignedPodDelete", now);
+        }
     }
 
     /// A pod that waits says where it is to go, or no longer does.

@@ -16,7 +16,7 @@ mod volumes;
 
 pub(crate) use crate::driver::caches;
 use crate::{Configuration, Decision, Outcome, Scheduler};
-use kinds::{Kind, Namespace, Node, Object};
+use kinds::{Kind, Namespace, Node, Object, Pod};
 use object::{Value, json};
 use runtime::{Caches, Change};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ use tokio::time::Instant;
 pub(crate) struct Fixture {
     pub scheduler: Scheduler,
     pub now: Instant,
+    /// Whether it takes a while until those who are in the way of others are leaving.
+    pub is_slow: bool,
 }
 
 /// Merges `more` into an object.
@@ -83,7 +85,7 @@ impl Fixture {
 
     pub(crate) fn configured(configuration: &Configuration, caches: Caches, nodes: &[Value]) -> Self {
         let scheduler = Scheduler::new(caches, configuration);
-        let mut fixture = Fixture { scheduler, now: ambient::Clock::system().monotonic() };
+        let mut fixture = Fixture { scheduler, now: ambient::Clock::system().monotonic(), is_slow: false };
         fixture.namespace(&json!({ "metadata": { "name": "default" } }));
         nodes.iter().for_each(|node| fixture.node(node));
         fixture
@@ -115,7 +117,18 @@ impl Fixture {
     }
 
     pub(crate) fn next(&mut self) -> Option<Decision> {
-        self.scheduler.next(self.now)
+        let decision = self.scheduler.next(self.now);
+        if let Some(Decision::Wait { pod, room: Some(_), .. }) = &decision
+            && !self.is_slow
+        {
+            self.carried_out(pod);
+        }
+        decision
+    }
+
+    /// Whoever was in the way of a pod is leaving.
+    pub(crate) fn carried_out(&mut self, pod: &Arc<Object<Pod>>) {
+        self.scheduler.carried_out(&Outcome::Told(pod.clone()), self.now);
     }
 
     /// What is decided until nothing is left to decide, a line for each.

@@ -37,6 +37,25 @@ fn lesser_pods_make_room_and_as_few_as_do() {
 }
 
 #[test]
+fn nobody_else_has_to_go_while_some_are_yet_to_be_told() {
+    let mut fixture = Fixture::new(&nodes(&["m", "n"]));
+    let there = [("a", "n", 1), ("b", "n", 1), ("c", "m", 2)];
+    let there = there.map(|(name, node, priority)| on(node, ranked(name, "2", priority), 0));
+    there.iter().for_each(|pod| fixture.pod(pod));
+    fixture.pod(&on("m", ranked("large", "2", 50), 0));
+    fixture.is_slow = true;
+    let important = ranked("p", "4", 10);
+    assert_eq!(fixture.place(&important), "p wants n of a b");
+    fixture.remove(&there[0]);
+    fixture.pass(60);
+    assert!(fixture.decisions().is_empty(), "the other one is to be told yet");
+    fixture.remove(&there[1]);
+    assert!(fixture.decisions().is_empty());
+    fixture.carried_out(&super::read(&important));
+    assert_eq!(fixture.decisions(), ["p on n"], "what has happened meanwhile is not forgotten");
+}
+
+#[test]
 fn equals_stay_and_so_do_pods_of_whoever_may_not_preempt() {
     let mut fixture = Fixture::new(&nodes(&["n"]));
     fixture.pod(&on("n", ranked("a", "4", 5), 0));
