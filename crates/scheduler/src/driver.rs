@@ -29,8 +29,10 @@ const ROUND: usize = 256;
 const BUNDLE: usize = 32;
 /// So many reports that nobody waits for are made at a time.
 const REPORTS: usize = 8;
-/// So many decisions may be under way to the API.
+/// So many decisions may be under way to the API, and so many reports that nobody waits for may wait for their turn: whoever
+/// can be placed does not wait behind those that cannot.
 const UNDER_WAY: usize = 1024;
+const UNTOLD: usize = 16 * 1024;
 
 /// What the scheduler is told.
 #[derive(Debug)]
@@ -232,6 +234,29 @@ struct Attempt {
     begun: Instant,
 }
 
+type Done = mpsc::UnboundedSender<(Pace, Outcome)>;
+
+/// How many decisions are being carried out.
+#[derive(Default)]
+struct UnderWay {
+    reports: usize,
+    others: usize,
+}
+
+impl UnderWay {
+    fn of(&mut self, pace: Pace) -> &mut usize {
+        match pace {
+            Pace::Idle => &mut self.reports,
+            Pace::Quick | Pace::Slow => &mut self.others,
+        }
+    }
+
+    /// How many more there may be, of whatever sort they turn out to be.
+    fn room(&self) -> usize {
+        (UNDER_WAY - self.others).min(UNTOLD - self.reports)
+    }
+}
+
 /// A look at the queue that nothing asks for.
 const IDLE: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -241,17 +266,17 @@ impl Loop {
         binding::catch_up(&self.context).await;
         let mut scheduler = self.begin(configuration);
         let (done, mut outcomes) = mpsc::unbounded_channel();
-        let mut under_way = 0;
+        let mut under_way = UnderWay::default();
         loop {
             let now = self.ambient.clock.monotonic();
-            while let Ok(outcome) = outcomes.try_recv() {
-                under_way -= 1;
+            while let Ok((pace, outcome)) = outcomes.try_recv() {
+                *under_way.of(pace) -= 1;
                 scheduler.carried_out(&outcome, now);
             }
             // After that, so that whatever was seen before something was carried out is known by then.
             self.inbox.take().into_iter().for_each(|news| take_in(&mut scheduler, news, now));
-            let attempts = self.decide(&mut scheduler, UNDER_WAY - under_way, now);
-            under_way += attempts.len();
+            let attempts = self.decide(&mut scheduler, under_way.room(), now);
+            attempts.iter().for_each(|attempt| *under_way.of(actions::pace(&attempt.decision)) += 1);
             self.figures.pending(scheduler.pending());
             let idle = attempts.is_empty();
             self.carry_out(attempts, &done);
@@ -259,13 +284,13 @@ impl Loop {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let due = scheduler.queue.due().unwrap_or(now + IDLE);
+            let due = scheduler.queue.due().filter(|_| under_way.room() > 0).unwrap_or(now + IDLE);
             tokio::select! {
                 biased;
                 () = self.inbox.filled() => {}
-                outcome = outcomes.recv(), if under_way > 0 => {
-                    under_way -= 1;
-                    outcome.into_iter().for_each(|outcome| scheduler.carried_out(&outcome, now));
+                Some((pace, outcome)) = outcomes.recv() => {
+                    *under_way.of(pace) -= 1;
+                    scheduler.carried_out(&outcome, now);
                 }
                 () = tokio::time::sleep_until(due) => {}
             }
@@ -319,7 +344,7 @@ impl Loop {
         attempts
     }
 
-    fn carry_out(&self, mut attempts: Vec<Attempt>, done: &mpsc::UnboundedSender<Outcome>) {
+    fn carry_out(&self, mut attempts: Vec<Attempt>, done: &Done) {
         for (pace, size) in [(Pace::Slow, 1), (Pace::Quick, BUNDLE), (Pace::Idle, REPORTS)] {
             let mut rest = attempts.extract_if(.., |attempt| actions::pace(&attempt.decision) == pace).peekable();
             while rest.peek().is_some() {
@@ -329,7 +354,7 @@ impl Loop {
     }
 
     /// Carries out some decisions side by side.
-    fn spawn(&self, bundle: Vec<Attempt>, pace: Pace, done: &mpsc::UnboundedSender<Outcome>) {
+    fn spawn(&self, bundle: Vec<Attempt>, pace: Pace, done: &Done) {
         let (context, done, clock) = (self.context.clone(), done.clone(), self.ambient.clock.clone());
         let (figures, reporting) = (self.figures.clone(), self.reporting.clone());
         self.ambient.tasks.spawn_until_stopped("bindings", async move {
@@ -341,7 +366,7 @@ impl Loop {
             let outcomes = bundle.into_iter().map(|attempt| carry_out(attempt, &context, &figures, &clock, now));
             for outcome in futures::future::join_all(outcomes).await {
                 // Nobody listens any more when the scheduler has been stopped.
-                let _ = done.send(outcome);
+                let _ = done.send((pace, outcome));
             }
         });
     }
