@@ -247,10 +247,13 @@ pub(crate) fn limits(asked: Asked<'_>, spot: &Spot, node: &Node) -> Verdict {
         return Ok(());
     };
     let there = spot.residents.iter().flat_map(|resident| attachments(&resident.shape, cluster));
-    let all: BTreeSet<(String, String)> = there.chain(wanted.iter().cloned()).collect();
+    let there: BTreeSet<(String, String)> = there.collect();
     for driver in &drivers.spec.drivers {
-        let of = |set: &BTreeSet<(String, String)>| set.iter().filter(|(name, _)| *name == driver.name).count() as i64;
-        if driver.allocatable.count.is_some_and(|limit| of(&wanted) > 0 && of(&all) > limit) {
+        let of_driver = |(name, _): &&(String, String)| *name == driver.name;
+        // What is attached already need not be.
+        let new = wanted.difference(&there).filter(of_driver).count();
+        let all = there.iter().filter(of_driver).count() + new;
+        if new > 0 && driver.allocatable.count.is_some_and(|limit| all as i64 > limit) {
             return Err(Refusal::for_now(Plugin::NodeVolumeLimits, "node(s) exceed max volume count"));
         }
     }

@@ -226,6 +226,11 @@ fn a_driver_attaches_no_more_volumes_than_it_can() {
     assert_ne!(first.split(" on ").last(), second.split(" on ").last());
     let told = fixture.place(&using("r", &["c"]));
     assert!(told.starts_with("0/2 nodes are available: 2 node(s) exceed max volume count."), "{told}");
+    let mut forced = using("forced", &["c"]);
+    forced["spec"]["nodeName"] = json!(first.split(" on ").last());
+    fixture.pod(&forced);
+    let told = fixture.place(&using("s", &["a", "c"]));
+    assert_eq!(told.split(" on ").last(), first.split(" on ").last(), "what is attached already counts for nothing");
 }
 
 #[test]
