@@ -47,7 +47,7 @@ mod simulated {
     use super::*;
 
     transcripts! { "transcripts/simulated", 3:
-        access autoscaling cron_job daemon_set deployment
+        access autoscaling beside cron_job daemon_set deployment
         device_taints("--runtime-config", "resource.k8s.io/v1beta2=true")
         devices disruption
         gang("--runtime-config", "scheduling.k8s.io/v1alpha2=true")
