@@ -319,3 +319,33 @@ async fn a_watch_that_is_read_seldom_shows_events_first_and_an_idle_one_how_far_
     let kinds = frames.iter().map(|frame| object::json::parse(frame).unwrap().text("type").to_owned());
     assert_eq!(kinds.collect::<Vec<_>>(), ["ADDED", "ADDED", "BOOKMARK"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_pages_of_a_list_are_of_one_revision_for_some_minutes_and_then_of_what_is_there() {
+    let client = Client::start().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let make = async |name: &str| {
+        let (code, _) = client.post(path, JSON, &json!({ "metadata": { "name": name } })).await;
+        assert_eq!(code, 201);
+    };
+    let names = |list: &Value| -> Vec<String> {
+        list.items("items").iter().map(|item| item.at("metadata").text("name").to_owned()).collect()
+    };
+    for name in ["a", "c", "d"] {
+        make(name).await;
+    }
+    let token = |answer: &Value| answer.at("metadata").text("continue").to_owned();
+    let (_, first) = client.get(&format!("{path}?limit=1")).await;
+    make("b").await;
+    let (_, second) = client.get(&format!("{path}?limit=1&continue={}", token(&first))).await;
+    assert_eq!(names(&second), ["c"]);
+
+    tokio::time::advance(std::time::Duration::from_secs(301)).await;
+    for page in [&first, &second] {
+        let (code, gone) = client.get(&format!("{path}?limit=1&continue={}", token(page))).await;
+        assert_eq!((code, gone.text("reason")), (410, "Expired"), "the age of a list is that of its first page");
+        let (_, rest) = client.get(&format!("{path}?continue={}", token(&gone))).await;
+        assert!(names(&rest).ends_with(&["d".to_owned()]), "{rest:?}");
+        assert_eq!(names(&rest).contains(&"b".to_owned()), token(page) == token(&first));
+    }
+}

@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::context::Context;
 use crate::render::Page;
+use ambient::Timestamp;
 use bytes::Bytes;
 use http::Response;
 use object::field::{Error, Path};
@@ -128,10 +129,16 @@ async fn page(ctx: &Context, selection: &Selection) -> Result<Page, ApiError> {
     let continued = ctx.query.get("continue").map(Token::parse).transpose()?;
     let at = at(ctx, continued.is_some())?;
     let cache = &ctx.api.registry.cache;
+    let now = ctx.api.ambient.clock.wall();
+    let since = continued.as_ref().and_then(|token| token.since).unwrap_or(now);
     let (start, at) = match &continued {
         Some(token) => (token.key(selection), token.at()),
         None => (Bytes::new(), at),
     };
+    let paging = Paging { selection, start, limit, since };
+    if continued.is_some_and(|token| token.revision.is_some()) && now.since(since) > PAGED {
+        return Err(paging.too_old());
+    }
     match at {
         At::Now => {
             ctx.catch_up().await?;
@@ -142,9 +149,9 @@ async fn page(ctx: &Context, selection: &Selection) -> Result<Page, ApiError> {
     if let At::Exactly(revision) = at
         && revision != snapshot.revision
     {
-        return earlier_page(ctx, selection, start, limit, revision).await;
+        return paging.earlier(ctx, revision).await;
     }
-    let all = snapshot.under(selection.prefix(), &start);
+    let all = snapshot.under(selection.prefix(), &paging.start);
     if selection.is_prefix() && limit == 0 {
         return Ok(Page { revision: snapshot.revision, items: all.cloned().collect(), token: None, remaining: None });
     }
@@ -153,61 +160,70 @@ async fn page(ctx: &Context, selection: &Selection) -> Result<Page, ApiError> {
     let more = selected.next().is_some();
     // Counting is cheap where nothing has to be looked at, and only then.
     let remaining = (more && !selection.has_selector()).then(|| 1 + selected.count() as u64);
-    Ok(finish(selection, snapshot.revision, items, more, remaining))
+    Ok(paging.page(snapshot.revision, items, more, remaining))
 }
 
-/// A page of a revision that the cache has left behind.
-async fn earlier_page(
-    ctx: &Context,
-    selection: &Selection,
+/// How long the pages of a list are all of one revision. Clients count on it that this ends within minutes, however long
+/// the history is kept.
+const PAGED: Duration = Duration::from_secs(300);
+
+/// A part of a list.
+struct Paging<'a> {
+    selection: &'a Selection,
     start: Bytes,
+    /// 0 if there is none.
     limit: usize,
-    revision: Revision,
-) -> Result<Page, ApiError> {
-    let cache = &ctx.api.registry.cache;
-    let wanted = if selection.has_selector() { 0 } else { limit };
-    let read = cache.earlier(selection.prefix().clone(), start.clone(), wanted, revision).await;
-    let (objects, left) = read.map_err(|error| expired(&error, selection, &start))?;
-    if !selection.has_selector() {
-        let remaining = (left > 0).then_some(left);
-        return Ok(finish(selection, revision, objects, left > 0, remaining));
-    }
-    let mut selected = objects.into_iter().filter(|object| selection.contains(object));
-    let items: Vec<_> = selected.by_ref().take(if limit == 0 { usize::MAX } else { limit }).collect();
-    let more = selected.next().is_some();
-    Ok(finish(selection, revision, items, more, None))
+    /// When the first part was asked for.
+    since: Timestamp,
 }
 
-/// A revision that is gone. A client that was paging may go on from where it was, with whatever is there now.
-fn expired(error: &StartError, selection: &Selection, start: &Bytes) -> ApiError {
-    let StartError::Store(store::Error::Compacted { requested, compacted }) = error else {
-        return ApiError::internal(error.to_string());
-    };
-    if start.is_empty() {
-        return ApiError::new(
+impl Paging<'_> {
+    /// A page of a revision that the cache has left behind.
+    async fn earlier(&self, ctx: &Context, revision: Revision) -> Result<Page, ApiError> {
+        let (cache, selection, limit) = (&ctx.api.registry.cache, self.selection, self.limit);
+        let wanted = if selection.has_selector() { 0 } else { limit };
+        let read = cache.earlier(selection.prefix().clone(), self.start.clone(), wanted, revision).await;
+        let (objects, left) = read.map_err(|error| self.expired(&error))?;
+        if !selection.has_selector() {
+            let remaining = (left > 0).then_some(left);
+            return Ok(self.page(revision, objects, left > 0, remaining));
+        }
+        let mut selected = objects.into_iter().filter(|object| selection.contains(object));
+        let items: Vec<_> = selected.by_ref().take(if limit == 0 { usize::MAX } else { limit }).collect();
+        let more = selected.next().is_some();
+        Ok(self.page(revision, items, more, None))
+    }
+
+    /// A revision that is gone.
+    fn expired(&self, error: &StartError) -> ApiError {
+        let StartError::Store(store::Error::Compacted { requested, compacted }) = error else {
+            return ApiError::internal(error.to_string());
+        };
+        if !self.start.is_empty() {
+            return self.too_old();
+        }
+        ApiError::new(
             Reason::Expired,
             format!("The resourceVersion for the provided list is too old: {requested} ({compacted})"),
-        );
+        )
     }
-    let token = Token { revision: None, start: relative(selection, start) };
-    let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-    ApiError::new(Reason::Expired, message).with_continue(&token.encode())
-}
 
-fn finish(
-    selection: &Selection,
-    revision: Revision,
-    items: Vec<Arc<Object>>,
-    more: bool,
-    remaining: Option<u64>,
-) -> Page {
-    let last = items.last().filter(|_| more);
-    let token = last.map(|last| {
-        // The first key that is greater than the last one.
-        let start = format!("{}\0", relative(selection, &last.key));
-        Token { revision: Some(revision), start }.encode()
-    });
-    Page { revision, items, token, remaining }
+    /// A client that was paging may go on from where it was, with whatever is there now.
+    fn too_old(&self) -> ApiError {
+        let token = Token { revision: None, start: relative(self.selection, &self.start), since: None };
+        let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+        ApiError::new(Reason::Expired, message).with_continue(&token.encode())
+    }
+
+    fn page(&self, revision: Revision, items: Vec<Arc<Object>>, more: bool, remaining: Option<u64>) -> Page {
+        let last = items.last().filter(|_| more);
+        let token = last.map(|last| {
+            // The first key that is greater than the last one.
+            let start = format!("{}\0", relative(self.selection, &last.key));
+            Token { revision: Some(revision), start, since: Some(self.since) }.encode()
+        });
+        Page { revision, items, token, remaining }
+    }
 }
 
 /// A key without what all keys of the resource start with.
@@ -222,12 +238,17 @@ struct Token {
     /// None: whatever is there now.
     revision: Option<Revision>,
     start: String,
+    /// When the list was begun.
+    since: Option<Timestamp>,
 }
 
 impl Token {
     fn encode(&self) -> String {
         let revision = self.revision.map_or(-1, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX));
-        let token = json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": self.start });
+        let mut token = json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": self.start });
+        if let Some(since) = self.since {
+            token["since"] = json!(since.0);
+        }
         base64::encode(token.to_string().as_bytes())
             .replace('+', "-")
             .replace('/', "_")
@@ -249,10 +270,11 @@ impl Token {
             Some(revision) if revision > 0 => Some(Revision(revision.unsigned_abs())),
             _ => return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
         };
+        let since = token.int("since").and_then(|since| u64::try_from(since).ok()).map(Timestamp);
         match token.text("start") {
             "" => Err(invalid("encoded start key is empty")),
             start if start.starts_with('/') || start.contains("..") => Err(invalid(start)),
-            start => Ok(Token { revision, start: start.to_owned() }),
+            start => Ok(Token { revision, start: start.to_owned(), since }),
         }
     }
 
@@ -272,7 +294,7 @@ mod tests {
     #[test]
     fn a_token_comes_back_as_it_was_and_a_broken_one_is_refused() {
         for revision in [None, Some(Revision(7))] {
-            let token = Token { revision, start: "default/web\0".to_owned() };
+            let token = Token { revision, start: "default/web\0".to_owned(), since: revision.map(|_| Timestamp(9)) };
             assert_eq!(Token::parse(&token.encode()).unwrap(), token);
         }
         for bad in ["!", "e30", "bm9uc2Vuc2U"] {

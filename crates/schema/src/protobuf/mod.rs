@@ -142,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn the_verbs_of_a_resource_are_a_message_of_their_own() {
+        let (schema, node) = (builtin(), builtin().named("meta.v1.APIResource").unwrap());
+        let resource = json!({ "name": "pods", "verbs": ["get", "list"] });
+        let bytes = encode(schema, node, &resource).unwrap();
+        let verbs = b"\x22\x0b\x0a\x03get\x0a\x04list";
+        assert!(bytes.windows(verbs.len()).any(|part| part == verbs), "{bytes:?}");
+        assert_eq!(round_trip("meta.v1.APIResource", &resource).get("verbs"), resource.get("verbs"));
+    }
+
+    #[test]
     fn special_types_survive() {
         for (kind, value) in [
             ("core.v1.Secret", json!({ "data": { "k": "AAEC/w==" }, "immutable": true })),
