@@ -382,6 +382,14 @@ impl Queue {
         }
     }
 
+    /// Puts the pod in hand aside until it is called, or something happens that may help it.
+    pub(crate) fn hold(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.deadline = None;
+        }
+        self.put_back(key);
+    }
+
     /// Tries the pod in hand again after its back-off: what failed was not the search for a node.
     pub(crate) fn retry(&mut self, key: &Key, now: Instant) {
         self.forget_refusal(key);

@@ -265,7 +265,7 @@ impl Scheduler {
             self.wake(now);
             let entry = self.queue.pop(now)?;
             if self.is_clearing(&entry.pod) {
-                self.queue.put_back(&entry.pod.key());
+                self.queue.hold(&entry.pod.key());
                 continue;
             }
             match self.gang_of(&entry.pod) {
