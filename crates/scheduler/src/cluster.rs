@@ -4,6 +4,8 @@
 //! Every node has a slot. A log says which slots have changed, so that whoever remembers something about nodes looks
 //! again at those alone.
 
+mod topology;
+
 use crate::devices::Stock;
 use crate::needs::{HostPort, Shape};
 use kinds::{Amounts, Key, Labels, Node, Object, Pod, Taint};
@@ -11,10 +13,9 @@ use runtime::Caches;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+pub(crate) use topology::{NOWHERE, Topology};
 
 pub(crate) type Slot = u32;
-/// No domain: the node has no such label.
-pub(crate) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
@@ -70,37 +71,6 @@ impl Resident {
     pub(crate) fn is(&self, key: &Key) -> bool {
         let meta = &self.pod.metadata;
         meta.name == key.name && meta.namespace == key.namespace
-    }
-}
-
-/// Which nodes have the same value of a label.
-#[derive(Debug, Default)]
-pub(crate) struct Topology {
-    key: String,
-    values: HashMap<String, u32>,
-    /// By slot.
-    domains: Vec<u32>,
-}
-
-impl Topology {
-    #[inline]
-    pub(crate) fn domain(&self, slot: Slot) -> u32 {
-        self.domains.get(slot as usize).copied().unwrap_or(NOWHERE)
-    }
-
-    fn assign(&mut self, slot: Slot, node: Option<&Node>) {
-        let domain = match node.and_then(|node| node.metadata.labels.get(&self.key)) {
-            None => NOWHERE,
-            Some(value) => {
-                let next = self.values.len() as u32;
-                *self.values.entry(value.clone()).or_insert(next)
-            }
-        };
-        let at = slot as usize;
-        if self.domains.len() <= at {
-            self.domains.resize(at + 1, NOWHERE);
-        }
-        self.domains[at] = domain;
     }
 }
 
@@ -172,10 +142,10 @@ impl Cluster {
 
     /// A topology by the label it goes by.
     pub(crate) fn topology(&mut self, key: &str) -> usize {
-        if let Some(at) = self.topologies.iter().position(|topology| topology.key == key) {
+        if let Some(at) = self.topologies.iter().position(|topology| topology.is_by(key)) {
             return at;
         }
-        let mut topology = Topology { key: key.to_owned(), ..Topology::default() };
+        let mut topology = Topology::new(key);
         for (slot, spot) in self.spots.iter().enumerate() {
             topology.assign(slot as Slot, spot.node.as_ref().map(|node| &***node));
         }
@@ -189,7 +159,7 @@ impl Cluster {
 
     /// The number of a topology that somebody has asked for before.
     pub(crate) fn known_topology(&self, key: &str) -> Option<usize> {
-        self.topologies.iter().position(|topology| topology.key == key)
+        self.topologies.iter().position(|topology| topology.is_by(key))
     }
 
     fn slot_for(&mut self, name: &str) -> Slot {

@@ -2,6 +2,8 @@
 //!
 //! Deciding never waits for the API. Bindings are sent in bundles, many at a time; one that fails puts its pod back.
 
+mod inbox;
+
 use crate::actions::{self, Outcome, Pace};
 use crate::config::Configuration;
 use crate::devices::binding;
@@ -11,16 +13,16 @@ use crate::profile::chosen_by;
 use crate::scheduler::{Decision, Scheduler};
 use crate::verdict::Plugin;
 use ambient::{Ambient, Clock};
+use inbox::{Inbox, News};
 use kinds::{
     CSIDriver, CSINode, CSIStorageCapacity, DeviceClass, DeviceTaintRule, Key, Namespace, Node, PersistentVolume,
     PersistentVolumeClaim, Pod, PodDisruptionBudget, PodGroup, ReplicaSet, ReplicationController, ResourceClaim,
     ResourceSlice, Service, StatefulSet, StorageClass, Time,
 };
-use parking_lot::Mutex;
 use prometheus::Registry;
 use runtime::{Caches, Change, Context, Controller};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// So many pods are decided about before what has changed meanwhile is looked at.
@@ -33,60 +35,6 @@ const REPORTS: usize = 8;
 /// can be placed does not wait behind those that cannot.
 const UNDER_WAY: usize = 1024;
 const UNTOLD: usize = 16 * 1024;
-
-/// What the scheduler is told.
-#[derive(Debug)]
-enum News {
-    Pod(Change<Pod>),
-    Node(Change<Node>),
-    Namespace(Change<Namespace>),
-    Service(Change<Service>),
-    Slice(Change<ResourceSlice>),
-    TaintRule(Change<DeviceTaintRule>),
-    Claim(Change<ResourceClaim>),
-    Group(Change<PodGroup>),
-    /// Something that pods refused by these may have waited for, and what it is called.
-    Helps(&'static [Plugin], String),
-    /// Somebody wants to know what stands in the way of a pod.
-    Question(Key, oneshot::Sender<Option<Explanation>>),
-}
-
-/// Changes that wait to be looked at; closed while nobody does.
-#[derive(Clone, Debug, Default)]
-struct Inbox(Arc<(Mutex<Option<Vec<News>>>, Notify)>);
-
-impl Inbox {
-    /// Returns whether anybody is there to look at it.
-    fn put(&self, news: News) -> bool {
-        let mut waiting = self.0.0.lock();
-        let Some(waiting) = waiting.as_mut() else { return false };
-        waiting.push(news);
-        self.0.1.notify_one();
-        true
-    }
-
-    /// Open until what is returned is dropped: a scheduler that does not lead must not collect what it never reads.
-    fn open(&self) -> Open {
-        *self.0.0.lock() = Some(Vec::new());
-        Open(self.clone())
-    }
-
-    fn take(&self) -> Vec<News> {
-        self.0.0.lock().as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    async fn filled(&self) {
-        self.0.1.notified().await;
-    }
-}
-
-struct Open(Inbox);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        *self.0.0.0.lock() = None;
-    }
-}
 
 /// Where the scheduler of this process can be asked, while it leads.
 #[derive(Clone, Debug)]

@@ -6,34 +6,22 @@
 //! Pods that ask for the same get the same answer. So when something may help them, one of them goes ahead: if it finds a
 //! place the next one follows, and if not the others need not try. However many wait, room for one costs two tries.
 
+mod entry;
+mod parked;
+
 use crate::figures::{Figures, Pending};
 use crate::needs::Shape;
 use crate::verdict::Plugin;
+use entry::Place;
+pub(crate) use entry::{Backoff, Entry};
 use kinds::{Key, Object, Pod};
+pub(crate) use parked::Stuck;
+use parked::{Call, Parked};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The wait after a failure; it doubles with each one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Backoff {
-    pub first: Duration,
-    pub most: Duration,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Backoff { first: Duration::from_secs(1), most: Duration::from_secs(10) }
-    }
-}
-
-impl Backoff {
-    fn after(self, failures: u32) -> Duration {
-        self.first.saturating_mul(2_u32.saturating_pow(failures)).min(self.most)
-    }
-}
 
 /// Whatever happens or not, a parked pod is tried again after this long.
 const MAX_PARKED: Duration = Duration::from_secs(300);
@@ -50,96 +38,6 @@ pub(crate) struct Queue {
     /// Parked pods by when they are tried again at the latest.
     deadlines: BTreeMap<(Instant, u64), Arc<Key>>,
     next: u64,
-}
-
-#[derive(Debug)]
-struct Parked {
-    shape: Shape,
-    plugins: Vec<Plugin>,
-    /// Pods that get the same answer, by when their back-off ends and then by their turn.
-    alike: BTreeMap<(Instant, u64), Arc<Key>>,
-    /// Pods about which more is decided than where there is room: each is tried.
-    others: BTreeSet<Arc<Key>>,
-    /// Which of those that are alike has gone ahead.
-    ahead: Option<(Arc<Key>, Call)>,
-}
-
-/// What has made pods come, and when.
-#[derive(Clone, Debug)]
-struct Call {
-    event: String,
-    at: Instant,
-}
-
-impl Parked {
-    fn new(shape: &Shape, plugins: &[Plugin]) -> Self {
-        Parked {
-            shape: shape.clone(),
-            plugins: plugins.to_vec(),
-            alike: BTreeMap::new(),
-            others: BTreeSet::new(),
-            ahead: None,
-        }
-    }
-
-    fn put(&mut self, entry: &Entry) {
-        match entry.until.filter(|_| entry.is_alike()) {
-            Some(until) => drop(self.alike.insert((until, entry.turn), entry.key.clone())),
-            None => drop(self.others.insert(entry.key.clone())),
-        }
-    }
-
-    /// Returns whether it was there.
-    fn remove(&mut self, entry: &Entry) -> bool {
-        let is_alike = entry.until.and_then(|until| self.alike.remove(&(until, entry.turn))).is_some();
-        is_alike || self.others.remove(&entry.key)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.alike.is_empty() && self.others.is_empty()
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    key: Arc<Key>,
-    pub pod: Arc<Object<Pod>>,
-    pub shape: Shape,
-    /// Where it is to go once those in its way are gone.
-    pub nominated: Option<String>,
-    /// How often it was not placed in a row.
-    pub failures: u32,
-    /// When it was first tried.
-    pub since: Option<Instant>,
-    /// Who refused nodes when it was tried last.
-    refused_by: Vec<Plugin>,
-    /// Until when it has to wait in any case.
-    until: Option<Instant>,
-    /// When it is tried again at the latest, once it has been parked.
-    deadline: Option<Instant>,
-    /// Its place among pods of the same priority: who waits longer comes first.
-    turn: u64,
-    place: Place,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    InHand,
-    Active,
-    /// Whether it may come earlier if nobody else is waiting.
-    Backoff {
-        until: Instant,
-        may_jump: bool,
-    },
-    Parked,
-}
-
-/// What parked pods have in common.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stuck<'a> {
-    pub shape: &'a Shape,
-    /// Who refused them.
-    pub plugins: &'a [Plugin],
 }
 
 impl Queue {
@@ -448,26 +346,5 @@ impl Queue {
     pub(crate) fn is_ahead(&self, key: &Key) -> bool {
         let parked = self.entries.get(key).and_then(|entry| self.parked.get(&entry.shape.number));
         parked.and_then(|parked| parked.ahead.as_ref()).is_some_and(|(ahead, _)| **ahead == *key)
-    }
-}
-
-impl Entry {
-    /// Whether nothing but room on the nodes decides about it: then it gets the same answer as others of its shape.
-    fn is_alike(&self) -> bool {
-        let decides = |plugin: &Plugin| matches!(plugin, Plugin::GangScheduling | Plugin::DynamicResources);
-        let claims = !self.shape.claims.is_empty() || !self.shape.device_claims.is_empty();
-        self.nominated.is_none() && !claims && !self.refused_by.iter().any(decides)
-    }
-
-    /// Its place among pods of the same priority.
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn
-    }
-
-    /// Counts a failure; returns until when it has to wait.
-    fn fail(&mut self, now: Instant, waits: Backoff) -> Instant {
-        let backoff = waits.after(self.failures);
-        self.failures = (self.failures + 1).min(32);
-        *self.until.insert(now + backoff)
     }
 }

@@ -1,34 +1,31 @@
 //! The scheduler without the API: what has changed goes in, decisions come out.
 
 mod claims;
+mod decide;
 mod devices;
 mod explain;
 mod gang;
 mod news;
 mod promises;
 
-use crate::cluster::{Cluster, Slot, salt};
+use crate::cluster::{Cluster, Slot};
 use crate::config::Configuration;
 use crate::devices::Reservation;
 use crate::figures::{Figures, Pending};
 use crate::groups::Groups;
 use crate::needs::{Needs, Shape, Shapes};
-use crate::preemption::{self, NoRoom, Room};
+use crate::preemption::Room;
 use crate::profile::{Profile, chosen_by};
 use crate::queue::{Entry, Queue};
-use crate::ranking::{Claims, Ranking};
+use crate::ranking::Ranking;
 use crate::siblings::{self, Services};
-use crate::verdict::{Diagnosis, GroupVerdict, Plugin};
+use crate::verdict::{Diagnosis, GroupVerdict};
 use crate::volumes::Preparation;
-use gang::Place;
 use kinds::{Key, Namespace, Node, Object, Pod, PodGroup, Service};
 use runtime::{Caches, Change};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Together the rankings that are kept remember so many nodes at most.
-const REMEMBERED: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Scheduler {
@@ -278,127 +275,6 @@ impl Scheduler {
                 }
             }
         }
-    }
-
-    /// Decides about one pod; nothing if there is nothing new to be said about it.
-    fn decide(&mut self, entry: Entry, now: Instant) -> Option<Decision> {
-        let nominated = entry.nominated.as_deref().unwrap_or_default();
-        self.cluster.withdraw(&entry.pod.key(), nominated);
-        let claims = match self.claims(&entry.pod, &entry.shape) {
-            Ok(claims) => claims,
-            Err((plugin, general)) => return Some(self.wait_for_claims(entry.pod, plugin, general, now)),
-        };
-        let mut ranking = self.ranking(&entry.shape, claims);
-        let decision = match self.choose(&mut ranking, &entry.pod, nominated) {
-            Some(slot) => {
-                let place = self.assume(&ranking, &entry.pod, slot);
-                Some(self.send(entry, place, now))
-            }
-            None if self.is_late(&ranking, &entry) => {
-                self.queue.put_back(&entry.pod.key());
-                None
-            }
-            None => Some(self.wait(&mut ranking, entry.pod, now)),
-        };
-        self.keep(ranking);
-        decision
-    }
-
-    /// Whether others were faster than a pod that came for room on a node: all is as it was when it was tried last.
-    fn is_late(&self, ranking: &Ranking, entry: &Entry) -> bool {
-        let could_preempt = || ranking.shape.preempts && self.cluster.has_lesser(ranking.shape.priority);
-        ranking.is_closed() && self.queue.is_ahead(&entry.pod.key()) && !could_preempt()
-    }
-
-    /// Puts a pod in its place, with what it needs there set aside for it.
-    fn assume(&mut self, ranking: &Ranking, pod: &Arc<Object<Pod>>, slot: Slot) -> Place {
-        let spot = self.cluster.spot(slot);
-        let node = spot.name.clone();
-        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
-        let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
-        self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
-        let devices = ranking.devices.reserve(&mut self.cluster, &node, ranking.profile.binding_timeout);
-        self.assumed.insert(pod.key());
-        self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
-        Place { node, volumes, devices }
-    }
-
-    /// A pod is on its way to its place.
-    fn send(&mut self, entry: Entry, place: Place, now: Instant) -> Decision {
-        let Entry { pod, shape, failures, since, .. } = entry;
-        let tries = Tries { count: failures + 1, since: since.unwrap_or(now) };
-        self.queue.remove(&pod.key());
-        if let Some(group) = self.group_of(&pod) {
-            self.joins(&group, |groups| groups.places(&group, pod.key()));
-        }
-        // Others may have waited for such a pod to be somewhere.
-        self.moved.push(shape);
-        let Place { node, volumes, devices } = place;
-        Decision::Bind { pod, node, volumes, devices, tries }
-    }
-
-    fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
-        let mut diagnosis = ranking.diagnose(&self.cluster);
-        if diagnosis.error.is_some() {
-            self.queue.retry(&pod.key(), now);
-            return Decision::Wait { pod, diagnosis, room: None };
-        }
-        diagnosis.release = ranking.devices.release(&diagnosis.reasons);
-        let room = preemption::make_room(ranking, &self.cluster, &pod);
-        if ranking.profile.preemption.is_some() {
-            self.figures.preempted(room.as_ref().ok().map(|room| room.victims.len()));
-        }
-        let room = match room {
-            Ok(room) => {
-                self.nominate(&pod, &ranking.shape, &room);
-                Some(room)
-            }
-            Err(why) => {
-                let claims = ranking.profile.filters_by(Plugin::DynamicResources);
-                let claims = claims.then(|| ranking.devices.outlook(diagnosis.release.as_ref()).to_owned());
-                // Whoever has been promised a place keeps it while those in the way are leaving.
-                diagnosis.is_lost = matches!(why, NoRoom::Nowhere(_));
-                match self.queue.nomination(&pod.key()) {
-                    Some(node) if diagnosis.is_lost => {
-                        self.withdraw(&pod.key(), &node);
-                        self.queue.withdraw(&pod.key());
-                    }
-                    Some(node) => self.cluster.nominate(pod.clone(), ranking.shape.clone(), &node),
-                    None => {}
-                }
-                diagnosis.afterwards = claims.into_iter().chain(why.message()).collect();
-                None
-            }
-        };
-        self.queue.park(&pod.key(), &diagnosis.plugins, now);
-        Decision::Wait { pod, diagnosis, room }
-    }
-
-    fn choose(&mut self, ranking: &mut Ranking, pod: &Pod, nominated: &str) -> Option<Slot> {
-        ranking.update(&self.cluster);
-        let first = self.cluster.slot(nominated).filter(|slot| ranking.does(&self.cluster, *slot, None).is_ok());
-        first.or_else(|| ranking.choose(&self.cluster, salt(&pod.metadata.uid)))
-    }
-
-    fn ranking(&mut self, shape: &Shape, claims: Claims) -> Ranking {
-        self.rankings.remove(&shape.number).unwrap_or_else(|| {
-            let profile = self.profiles.get(&shape.profile).cloned();
-            let profile = profile.unwrap_or_else(|| Arc::new(Profile::new(&shape.profile)));
-            Ranking::new(shape.clone(), claims, profile, &mut self.cluster)
-        })
-    }
-
-    /// Remembers a ranking for the next pod of its shape, in the place of the oldest if there are too many.
-    fn keep(&mut self, ranking: Ranking) {
-        // What is known about claims may be wrong by the time the next pod comes.
-        if !ranking.shape.claims.is_empty() || !ranking.devices.is_empty() {
-            return;
-        }
-        let most = (REMEMBERED / self.cluster.slots().max(1) as usize).clamp(4, 1024);
-        while self.rankings.len() >= most {
-            self.rankings.pop_first();
-        }
-        self.rankings.insert(ranking.shape.number, ranking);
     }
 }
 
