@@ -66,6 +66,11 @@ impl Node {
     pub(super) fn waits_to_orphan(&self) -> bool {
         self.is_being_deleted && self.orphan
     }
+
+    /// Whether an owner that waits has to wait for this one.
+    fn blocks(&self, owner: &str) -> bool {
+        self.owners.iter().any(|reference| reference.uid == owner && reference.block_owner_deletion)
+    }
 }
 
 impl Graph {
@@ -137,6 +142,32 @@ impl Graph {
     /// The UIDs of whatever names this one as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Uid> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    /// Those that have to go before one that waits for its dependents can.
+    fn blockers(&self, uid: &str) -> impl Iterator<Item = &Arc<Node>> {
+        let dependents = self.dependents.get(uid).into_iter().flatten();
+        dependents.filter_map(|dependent| self.nodes.get(dependent)).filter(move |dependent| dependent.blocks(uid))
+    }
+
+    /// Whether one that waits for its dependents has to go on waiting. One that waits for itself, through others that do the
+    /// same, would do so for ever, and is let go.
+    pub(super) fn is_blocked(&self, uid: &str) -> bool {
+        self.blockers(uid).any(|blocker| !self.waits_for(blocker, uid))
+    }
+
+    /// Whether one waits for another, through whatever waits in between.
+    fn waits_for(&self, one: &Arc<Node>, other: &str) -> bool {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![one]);
+        while let Some(node) = open.pop() {
+            if *node.uid == *other {
+                return true;
+            }
+            if node.waits_for_dependents() && seen.insert(&node.uid) {
+                open.extend(self.blockers(&node.uid));
+            }
+        }
+        false
     }
 
     /// Whether it was seen to go.
@@ -250,5 +281,27 @@ mod tests {
         let waiting = Node { is_being_deleted: true, foreground: true, ..node("owner", "") };
         assert_eq!(graph.put(waiting), ["owner", "child"].map(Uid::from));
         assert_eq!(graph.remove(&ID, &Key::new("a", "child")), [Uid::from("owner")]);
+    }
+
+    #[test]
+    fn what_waits_for_itself_in_a_circle_waits_no_longer() {
+        let mut graph = Graph::default();
+        let blocking = |name: &str, owner: &str| {
+            let owner =
+                OwnerReference { uid: owner.to_owned(), block_owner_deletion: true, ..OwnerReference::default() };
+            Node { owners: [owner].into(), is_being_deleted: true, foreground: true, ..node(name, "") }
+        };
+        let on_its_way = |node: Node| Node { is_being_deleted: false, foreground: false, ..node };
+        graph.put(blocking("a", "c"));
+        graph.put(blocking("b", "a"));
+        graph.put(on_its_way(blocking("c", "b")));
+        assert!(
+            graph.is_blocked("a") && graph.is_blocked("b"),
+            "the circle is not closed as long as one has yet to wait"
+        );
+        assert!(graph.put(blocking("c", "b")).contains(&Uid::from("c")), "who closes it is looked at");
+        assert!(!graph.is_blocked("c"));
+        graph.put(on_its_way(blocking("d", "c")));
+        assert!(graph.is_blocked("c"), "there may be others to wait for");
     }
 }

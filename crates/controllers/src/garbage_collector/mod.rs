@@ -119,8 +119,8 @@ impl Collector {
             Observed::Orphaning { dependents, own: client.get_raw(&node.id, &node.key).await? }
         } else if node.waits_for_dependents() {
             // The dependents go by the rules for what is owned, now that their owner waits.
-            let blocked = self.dependents(uid).iter().any(|dependent| blocks(dependent, uid));
-            Observed::Waiting { own: if blocked { None } else { client.get_raw(&node.id, &node.key).await? } }
+            let is_blocked = self.graph.lock().is_blocked(uid);
+            Observed::Waiting { own: if is_blocked { None } else { client.get_raw(&node.id, &node.key).await? } }
         } else {
             let owners = self.classify(client, &node).await?;
             let is_partial = owners.any(Standing::Solid) && owners.any_but(Standing::Solid);
@@ -338,11 +338,6 @@ fn plan_owned(plan: &mut Plan, node: &Node, owners: &Owners, dependents: &[Arc<N
         false => own_policy(node),
     };
     plan.writes.push(delete(node, policy));
-}
-
-/// Whether an owner that waits has to wait for this one.
-fn blocks(dependent: &Node, owner: &str) -> bool {
-    dependent.owners.iter().any(|reference| reference.uid == owner && reference.block_owner_deletion)
 }
 
 /// What its finalizers say is to become of its own dependents.
