@@ -29,6 +29,8 @@ pub(crate) struct Cluster {
     /// How many of them have which priority.
     priorities: BTreeMap<i32, usize>,
     topologies: Vec<Topology>,
+    /// How often nodes came, went or were moved within topologies.
+    layout: u64,
     pub(crate) namespaces: BTreeMap<String, Labels>,
     /// How many nodes have an image.
     images: HashMap<String, usize>,
@@ -153,6 +155,11 @@ impl Cluster {
         self.topologies.len() - 1
     }
 
+    /// Changes with whatever nodes are where in topologies.
+    pub(crate) fn layout(&self) -> u64 {
+        self.layout
+    }
+
     pub(crate) fn topology_at(&self, at: usize) -> &Topology {
         &self.topologies[at]
     }
@@ -186,6 +193,7 @@ impl Cluster {
             self.count_images(old.as_deref(), -1);
             self.count_images(Some(&node), 1);
             self.topologies.iter_mut().for_each(|topology| topology.assign(slot, Some(&node)));
+            self.layout += 1;
         }
         self.nodes += usize::from(old.is_none());
         let spot = &mut self.spots[slot as usize];
@@ -206,6 +214,7 @@ impl Cluster {
         self.count_images(node.as_deref(), -1);
         self.nodes -= usize::from(node.is_some());
         self.topologies.iter_mut().for_each(|topology| topology.assign(slot, None));
+        self.layout += 1;
         self.touch(slot);
         self.vacate(slot);
     }

@@ -49,6 +49,8 @@ pub(crate) struct Ranking {
     /// How many nodes are open, and how many of them have taints that would rather keep the pod away, something that it
     /// likes, or devices that it prefers to others.
     open: usize,
+    /// How often a node was opened or closed.
+    openings: u64,
     uneven_taints: usize,
     liked: usize,
     preferred: usize,
@@ -106,6 +108,7 @@ impl Ranking {
             only: names,
             totals: Vec::new(),
             open: 0,
+            openings: 0,
             uneven_taints: 0,
             liked: 0,
             preferred: 0,
@@ -155,6 +158,7 @@ impl Ranking {
     fn sit(&mut self, slot: Slot, seat: Seat) {
         let at = slot as usize;
         let old = std::mem::replace(&mut self.seats[at], seat);
+        self.openings += u64::from(matches!(old, Seat::Open(_)) != matches!(self.seats[at], Seat::Open(_)));
         if let Seat::Open(scores) = old {
             self.open -= 1;
             self.uneven_taints -= usize::from(scores.taints > 0);

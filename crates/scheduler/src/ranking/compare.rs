@@ -21,6 +21,9 @@ pub(super) struct Scratch {
     /// For each open node, how uneven pods would be spread, and how much the pod and its neighbours like each other.
     raw: Vec<(i64, i64)>,
     sums: Vec<f64>,
+    /// In how many domains open nodes are, for each soft spread, and what that was found out from.
+    domains: Vec<usize>,
+    counted: Option<(u64, u64)>,
     /// Which domains have been met, each by the number of the count.
     met: Vec<u32>,
     count: u32,
@@ -98,6 +101,11 @@ impl Ranking {
         best
     }
 
+    /// Whether the pods around decide which of the nodes that do by themselves are open.
+    fn is_up_to_others(&self) -> bool {
+        self.shape.looks_around() || !self.repelled.is_empty()
+    }
+
     fn find_open(&self, cluster: &Cluster, open: &mut Vec<Slot>) {
         open.clear();
         match &self.only {
@@ -110,7 +118,7 @@ impl Ranking {
                 open.extend(all.filter(|(_, total)| **total != CLOSED).map(|(slot, _)| slot));
             }
         }
-        if self.shape.looks_around() || !self.repelled.is_empty() {
+        if self.is_up_to_others() {
             open.retain(|slot| self.stands(cluster, *slot, None).is_ok());
         }
     }
@@ -153,12 +161,19 @@ impl Ranking {
                 }
             }
         }
+        // Which nodes are open seldom changes, unless the pods around have a say in it.
+        let as_of = (!self.is_up_to_others()).then_some((self.openings, cluster.layout()));
+        if as_of.is_none() || scratch.counted != as_of {
+            scratch.domains =
+                soft().map(|(_, relation)| scratch.domains(cluster.topology_at(relation.topology))).collect();
+            scratch.counted = as_of;
+        }
         scratch.sums.clear();
         scratch.sums.resize(scratch.open.len(), 0.0);
-        for (spread, relation) in soft() {
+        for ((spread, relation), domains) in soft().zip(&scratch.domains) {
             let topology = cluster.topology_at(relation.topology);
             // The more domains there are, the more a pod in one of them weighs.
-            let weight = ((scratch.domains(topology) + 2) as f64).ln();
+            let weight = ((domains + 2) as f64).ln();
             let allowance = (spread.max_skew - 1) as f64;
             for (slot, sum) in scratch.open.iter().zip(scratch.sums.iter_mut()) {
                 let domain = topology.domain(*slot);
