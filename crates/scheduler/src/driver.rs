@@ -365,3 +365,19 @@ async fn carry_out(attempt: Attempt, context: &Context, figures: &Figures, clock
     figures.ended(ending, chosen_by(pod), ended.duration_since(begun));
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_that_nobody_waits_for_take_no_room_from_bindings() {
+        let mut under_way = UnderWay::default();
+        *under_way.of(Pace::Idle) += UNDER_WAY;
+        assert_eq!(under_way.room(), UNDER_WAY);
+        *under_way.of(Pace::Quick) += UNDER_WAY;
+        assert_eq!(under_way.room(), 0, "bindings are bounded");
+        let reports = UnderWay { reports: UNTOLD, others: 0 };
+        assert_eq!(reports.room(), 0, "and so are reports");
+    }
+}

@@ -7,6 +7,15 @@ fn small(name: &str) -> object::Value {
     node(name, &json!({ "status": { "allocatable": { "cpu": "1" } } }))
 }
 
+/// A node that is full, and the pod that fills it.
+fn full() -> (Fixture, object::Value) {
+    let mut fixture = Fixture::new(&[small("n")]);
+    let mut there = asking("there", "1");
+    there["spec"]["nodeName"] = json!("n");
+    fixture.pod(&there);
+    (fixture, there)
+}
+
 #[test]
 fn the_most_important_come_first_then_who_waited_longest() {
     let mut fixture = Fixture::new(&[node("n", &json!({}))]);
@@ -40,10 +49,7 @@ fn what_cannot_be_placed_is_not_tried_until_something_may_help() {
 
 #[test]
 fn room_on_a_node_helps_whoever_fits_there() {
-    let mut fixture = Fixture::new(&[small("n")]);
-    let mut there = asking("there", "1");
-    there["spec"]["nodeName"] = json!("n");
-    fixture.pod(&there);
+    let (mut fixture, there) = full();
     assert!(fixture.place(&asking("large", "2")).starts_with("0/1"));
     assert!(fixture.place(&asking("fitting", "1")).starts_with("0/1"));
     fixture.pass(60);
@@ -53,10 +59,7 @@ fn room_on_a_node_helps_whoever_fits_there() {
 
 #[test]
 fn of_pods_that_ask_for_the_same_one_is_tried_for_all() {
-    let mut fixture = Fixture::new(&[small("n")]);
-    let mut there = asking("there", "1");
-    there["spec"]["nodeName"] = json!("n");
-    fixture.pod(&there);
+    let (mut fixture, there) = full();
     for number in 0..20 {
         assert!(fixture.place(&asking(&format!("p{number}"), "1")).starts_with("0/1"), "each is told why it waits");
     }
@@ -69,10 +72,7 @@ fn of_pods_that_ask_for_the_same_one_is_tried_for_all() {
 
 #[test]
 fn who_goes_ahead_and_is_gone_before_it_is_tried_leaves_its_turn_to_the_next() {
-    let mut fixture = Fixture::new(&[small("n")]);
-    let mut there = asking("there", "1");
-    there["spec"]["nodeName"] = json!("n");
-    fixture.pod(&there);
+    let (mut fixture, there) = full();
     let waiting = ["p", "q"].map(|name| asking(name, "1"));
     waiting.iter().for_each(|pod| assert!(fixture.place(pod).starts_with("0/1")));
     fixture.pass(60);
