@@ -85,10 +85,10 @@ pub struct Batch {
 
 /// All changes of one revision, as the single writer decided them; `previous` is always filled.
 #[derive(Debug)]
-pub(crate) struct Commit {
-    pub(crate) revision: Revision,
+pub struct Commit {
+    pub revision: Revision,
     pub(crate) at: Timestamp,
-    pub(crate) changes: Vec<Change>,
+    pub changes: Vec<Change>,
 }
 
 impl Commit {

@@ -5,14 +5,24 @@
 //! so a slow one costs nobody anything and ten thousand idle ones cost nothing per commit.
 //!
 //! A watcher that has seen everything parks under its prefix. Publishing appends to the ring and signals a dispatcher
-//! task, which wakes the parked watchers whose prefix matches; the writer never touches a watcher.
+//! task, if anybody is parked, which wakes the watchers whose prefix matches; the writer never touches a watcher.
+//!
+//! A follower is the opposite: it is handed every commit. A lone one is handed over then and there, so that nothing lies
+//! between what is durable and what the follower shows; several at once are by the dispatcher, while the next ones are
+//! being made durable. No follower falls behind the ring: whoever trims it hands over first.
+
+mod followers;
+mod parked;
+
+pub use followers::{Follower, Following};
 
 use crate::data::Commit;
 use crate::{Batch, Change, Error, Result, Revision, WatchRequest};
 use ambient::Tasks;
-use bytes::Bytes;
+use followers::Followers;
+use parked::{Parked, Slot};
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,9 +43,13 @@ pub(crate) trait History: fmt::Debug + Send + Sync + 'static {
 
 #[derive(Debug)]
 pub(crate) struct Feed {
+    /// Locked before `parked` and `ring`.
+    followers: Mutex<Followers>,
+    /// Every follower has been handed everything up to here.
+    handed_over: AtomicU64,
     ring: RwLock<Ring>,
     parked: Mutex<Parked>,
-    /// Signals the dispatcher that the ring has grown or ended.
+    /// Signals the dispatcher that there is something to hand over, or somebody to be woken.
     published: Notify,
     history: Option<Arc<dyn History>>,
     next_watcher: AtomicU64,
@@ -57,78 +71,6 @@ impl Ring {
     /// The index of the first commit after `revision`.
     fn after(&self, revision: Revision) -> usize {
         self.commits.partition_point(|commit| commit.revision <= revision)
-    }
-}
-
-/// Watchers that have seen every commit up to `dispatched` that matters to them.
-#[derive(Debug, Default)]
-struct Parked {
-    by_prefix: HashMap<Bytes, BTreeMap<u64, Arc<Slot>>>,
-    /// How many prefixes of each length there are: a key is looked up once per length, whatever the number of watchers.
-    lengths: BTreeMap<usize, usize>,
-    dispatched: Revision,
-    ended: bool,
-}
-
-/// Where the dispatcher leaves word for one watcher.
-#[derive(Debug, Default)]
-struct Slot {
-    /// The revision of the first commit that matters, set when the watcher is woken.
-    resume_at: AtomicU64,
-    wake: Notify,
-}
-
-impl Parked {
-    fn insert(&mut self, prefix: &Bytes, watcher: u64, slot: &Arc<Slot>) {
-        let group = self.by_prefix.entry(prefix.clone()).or_insert_with(|| {
-            *self.lengths.entry(prefix.len()).or_insert(0) += 1;
-            BTreeMap::new()
-        });
-        group.insert(watcher, slot.clone());
-    }
-
-    fn contains(&self, prefix: &Bytes, watcher: u64) -> bool {
-        self.by_prefix.get(prefix).is_some_and(|group| group.contains_key(&watcher))
-    }
-
-    fn remove(&mut self, prefix: &Bytes, watcher: u64) {
-        let Some(group) = self.by_prefix.get_mut(prefix) else { return };
-        group.remove(&watcher);
-        if group.is_empty() {
-            self.remove_group(prefix);
-        }
-    }
-
-    fn remove_group(&mut self, prefix: &[u8]) -> Option<BTreeMap<u64, Arc<Slot>>> {
-        let group = self.by_prefix.remove(prefix)?;
-        let count = self.lengths.get_mut(&prefix.len()).expect("every group is counted under its length");
-        *count -= 1;
-        if *count == 0 {
-            self.lengths.remove(&prefix.len());
-        }
-        Some(group)
-    }
-
-    /// Takes out every watcher, to go on after what has been dispatched.
-    fn take_all(&mut self, woken: &mut Vec<Arc<Slot>>) {
-        self.lengths.clear();
-        for slot in std::mem::take(&mut self.by_prefix).into_values().flat_map(BTreeMap::into_values) {
-            slot.resume_at.store(self.dispatched.next().0, Ordering::Release);
-            woken.push(slot);
-        }
-    }
-
-    /// Takes out the watchers to which this commit matters.
-    fn take_matching(&mut self, commit: &Commit, woken: &mut Vec<Arc<Slot>>) {
-        for change in &commit.changes {
-            let lengths: Vec<usize> = self.lengths.range(..=change.key.len()).map(|(length, _)| *length).collect();
-            for group in lengths.into_iter().filter_map(|length| self.remove_group(&change.key[..length])) {
-                for slot in group.into_values() {
-                    slot.resume_at.store(commit.revision.0, Ordering::Release);
-                    woken.push(slot);
-                }
-            }
-        }
     }
 }
 
@@ -155,8 +97,10 @@ impl Feed {
     ) -> Arc<Feed> {
         let ring = Ring { commits: VecDeque::new(), bytes: 0, floor: head, head, compacted, ended: None };
         let feed = Arc::new(Feed {
+            followers: Mutex::default(),
+            handed_over: AtomicU64::new(u64::MAX),
             ring: RwLock::new(ring),
-            parked: Mutex::new(Parked { dispatched: head, ..Parked::default() }),
+            parked: Mutex::new(Parked::after(head)),
             published: Notify::new(),
             history,
             next_watcher: AtomicU64::new(0),
@@ -168,31 +112,67 @@ impl Feed {
     }
 
     /// Appends commits; `visible` runs while no reader can look, so that state and changes appear at once.
-    pub(crate) fn publish(&self, commits: impl IntoIterator<Item = Arc<Commit>>, visible: impl FnOnce()) {
-        let mut ring = self.ring.write();
-        for commit in commits {
-            debug_assert!(commit.revision > ring.head, "commits are published in order");
-            ring.head = commit.revision;
-            // A commit without changes only moves the head: etcd has revisions that are none of our business.
-            if !commit.changes.is_empty() {
-                ring.bytes += commit.bytes();
-                ring.commits.push_back(commit);
+    pub(crate) fn publish(&self, commits: &[Arc<Commit>], visible: impl FnOnce()) {
+        let head = {
+            let mut ring = self.ring.write();
+            for commit in commits {
+                debug_assert!(commit.revision > ring.head, "commits are published in order");
+                ring.head = commit.revision;
+                // A commit without changes only moves the head: etcd has revisions that are none of our business.
+                if !commit.changes.is_empty() {
+                    ring.bytes += commit.bytes();
+                    ring.commits.push_back(commit.clone());
+                }
             }
+            visible();
+            ring.head
+        };
+        let is_handed_over = commits.len() <= 1
+            // If the dispatcher is at it, it is told to go on.
+            && self.followers.try_lock().map(|mut followers| self.hand_over(&mut followers)).is_some();
+        let mut parked = self.parked.lock();
+        let is_dispatched = parked.is_empty();
+        if is_dispatched {
+            parked.dispatched = head;
         }
-        visible();
-        drop(ring);
-        self.published.notify_one();
+        if !(is_handed_over && is_dispatched) {
+            self.published.notify_one();
+        }
+    }
+
+    /// Hands followers what they have not been handed yet.
+    fn hand_over(&self, followers: &mut Followers) {
+        let Some(reached) = followers.reached() else { return };
+        let (head, new): (Revision, Vec<Arc<Commit>>) = {
+            let ring = self.ring.read();
+            (ring.head, ring.commits.range(ring.after(reached)..).cloned().collect())
+        };
+        followers.take(head, &new);
+        self.note(followers);
+    }
+
+    fn note(&self, followers: &Followers) {
+        self.handed_over.store(followers.reached().map_or(u64::MAX, |reached| reached.0), Ordering::Release);
     }
 
     /// Drops the oldest commits while `drop_more` says so, given the ring's bytes and the oldest commit.
     pub(crate) fn trim(&self, drop_more: impl Fn(u64, &Commit) -> bool) -> Revision {
-        let mut ring = self.ring.write();
-        while let Some(oldest) = ring.commits.front().filter(|oldest| drop_more(ring.bytes, oldest)).cloned() {
-            ring.bytes -= oldest.bytes();
-            ring.floor = oldest.revision;
-            ring.commits.pop_front();
+        loop {
+            let mut ring = self.ring.write();
+            while let Some(oldest) = ring.commits.front().filter(|oldest| drop_more(ring.bytes, oldest)).cloned() {
+                if oldest.revision.0 > self.handed_over.load(Ordering::Acquire) {
+                    break;
+                }
+                ring.bytes -= oldest.bytes();
+                ring.floor = oldest.revision;
+                ring.commits.pop_front();
+            }
+            if !ring.commits.front().is_some_and(|oldest| drop_more(ring.bytes, oldest)) {
+                return ring.floor;
+            }
+            drop(ring);
+            self.hand_over(&mut self.followers.lock());
         }
-        ring.floor
     }
 
     /// From now on, revisions before this one are gone, in the ring as anywhere else.
@@ -204,6 +184,8 @@ impl Feed {
     /// Starts over after `head`, as the oldest kept revision: whoever has not come that far is told so.
     pub(crate) fn reset(&self, head: Revision) {
         let mut woken = Vec::new();
+        let mut followers = self.followers.lock();
+        self.hand_over(&mut followers);
         {
             let mut parked = self.parked.lock();
             let mut ring = self.ring.write();
@@ -212,12 +194,20 @@ impl Feed {
             parked.take_all(&mut woken);
             parked.dispatched = head;
         }
+        followers.leave_behind(head);
+        self.note(&followers);
+        drop(followers);
         woken.iter().for_each(|slot| slot.wake.notify_one());
     }
 
     /// Ends every watch, running and future, with this error.
     pub(crate) fn end(&self, error: Error) {
-        self.ring.write().ended.get_or_insert(error);
+        let mut followers = self.followers.lock();
+        self.hand_over(&mut followers);
+        let error = self.ring.write().ended.get_or_insert(error).clone();
+        followers.end(&error);
+        self.note(&followers);
+        drop(followers);
         let mut woken = Vec::new();
         {
             let mut parked = self.parked.lock();
@@ -259,6 +249,24 @@ impl Feed {
         self.watchers.fetch_add(1, Ordering::Relaxed);
         let watcher = self.next_watcher.fetch_add(1, Ordering::Relaxed);
         Ok(Watch { feed: self.clone(), request, watcher, slot: Arc::default() })
+    }
+
+    /// Hands a follower everything after a kept revision that memory reaches back to, then every commit.
+    pub(crate) fn follow(self: &Arc<Self>, after: Revision, follower: Arc<dyn Follower>) -> Result<Following> {
+        let mut followers = self.followers.lock();
+        self.check_kept(after)?;
+        let (id, end) = followers.add(follower, after);
+        // From here on nothing is trimmed that it lacks.
+        self.note(&followers);
+        let floor = self.ring.read().floor;
+        if after < floor {
+            followers.remove(id);
+            self.note(&followers);
+            return Err(Error::Compacted { requested: after, compacted: floor });
+        }
+        self.hand_over(&mut followers);
+        drop(followers);
+        Ok(Following { feed: self.clone(), id, end })
     }
 
     fn check_kept(&self, after: Revision) -> Result<()> {
@@ -303,6 +311,7 @@ impl Feed {
     async fn dispatch(&self) {
         loop {
             self.published.notified().await;
+            self.hand_over(&mut self.followers.lock());
             let mut woken = Vec::new();
             {
                 let mut parked = self.parked.lock();
@@ -402,6 +411,7 @@ mod tests {
     use super::*;
     use crate::{Item, KeyValue};
     use ambient::Timestamp;
+    use bytes::Bytes;
 
     /// A commit that puts one key.
     fn put(revision: u64, key: &'static str) -> Arc<Commit> {
@@ -426,12 +436,46 @@ mod tests {
         let next = std::pin::pin!(watch.next());
         let publish = async {
             // No await between these, so the dispatcher first looks when the commit of `k` is gone.
-            feed.publish([put(1, "k"), put(2, "other")], || ());
+            feed.publish(&[put(1, "k"), put(2, "other")], || ());
             feed.trim(|_, oldest| oldest.revision < Revision(2));
         };
         let (next, ()) = tokio::join!(biased; next, publish);
         let lost = Error::Compacted { requested: Revision(0), compacted: Revision(1) };
         assert_eq!(next, Err(lost), "without a history, what was trimmed cannot be read");
+        tasks.stop().await;
+    }
+
+    #[derive(Debug, Default)]
+    struct Seen(Mutex<Vec<u64>>);
+
+    impl Follower for Seen {
+        fn take(&self, _: Revision, commits: &[Arc<Commit>]) {
+            self.0.lock().extend(commits.iter().map(|commit| commit.revision.0));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_follower_has_a_lone_commit_at_once_and_others_before_they_are_trimmed() {
+        let tasks = Tasks::new();
+        let feed = Feed::start(Revision::ZERO, Revision::ZERO, None, &tasks);
+        let seen = Arc::new(Seen::default());
+        let following = feed.follow(Revision::ZERO, seen.clone()).unwrap();
+        feed.publish(&[put(1, "k")], || ());
+        assert_eq!(*seen.0.lock(), [1]);
+        // No await between these, so the dispatcher has handed nothing over.
+        feed.publish(&[put(2, "k"), put(3, "k"), put(4, "k")], || ());
+        assert_eq!(*seen.0.lock(), [1]);
+        assert_eq!(feed.trim(|_, oldest| oldest.revision < Revision(2)), Revision(1));
+        assert_eq!(*seen.0.lock(), [1], "what is trimmed had been handed over");
+        assert_eq!(feed.trim(|_, oldest| oldest.revision < Revision(4)), Revision(3));
+        assert_eq!(*seen.0.lock(), [1, 2, 3, 4]);
+        feed.publish(&[put(5, "k"), put(6, "k")], || ());
+        feed.publish(&[put(7, "k")], || ());
+        assert_eq!(*seen.0.lock(), [1, 2, 3, 4, 5, 6, 7], "nothing is passed over");
+        feed.reset(Revision(9));
+        let left = Error::Compacted { requested: Revision(7), compacted: Revision(9) };
+        assert_eq!(following.ended().await, left);
+        assert_eq!(feed.trim(|_, _| true), Revision(9), "nobody keeps anything any more");
         tasks.stop().await;
     }
 }

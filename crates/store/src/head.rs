@@ -13,9 +13,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// At most this many keys expire in one revision.
 const MAX_EXPIRED: usize = 128;
+/// Wall time is rounded down to this. A deadline counts from the end of the tick in which it was set, so that no key goes
+/// before its time.
+const TICK: Duration = Duration::from_millis(1);
 
 /// An item ordered by its key alone, so that the map needs no second copy of it.
 #[derive(Clone, Debug)]
@@ -166,7 +170,7 @@ impl Head {
             Operation::Put { key, value, ttl } => {
                 let (create_revision, version) =
                     previous.as_ref().map_or((revision, 1), |item| (item.create_revision, item.version + 1));
-                let expires = ttl.map(|ttl| now + ttl);
+                let expires = ttl.map(|ttl| now + ttl + TICK);
                 self.expiring.extend(expires.map(|deadline| (deadline, key.clone())));
                 let item = Arc::new(KeyValue { key, value, create_revision, mod_revision: revision, version, expires });
                 self.snapshot.insert(item.clone());
@@ -184,7 +188,6 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn live_bytes_follow_puts_overwrites_and_deletes() {
@@ -205,9 +208,18 @@ mod tests {
     fn a_put_without_ttl_takes_the_deadline_away() {
         let mut head = Head::default();
         head.apply(Txn::default().and_put_for("k", "v", Duration::from_secs(1)), Timestamp(0));
-        assert_eq!(head.next_expiry(), Some(Timestamp(1000)));
+        assert_eq!(head.next_expiry(), Some(Timestamp(1001)));
         head.apply(Txn::put("k", "v"), Timestamp(10));
         assert_eq!(head.next_expiry(), None);
         assert!(head.expire(Timestamp(5000)).is_none());
+    }
+
+    #[test]
+    fn what_is_put_at_the_end_of_a_millisecond_lives_as_long_as_it_was_to() {
+        let mut head = Head::default();
+        // The clock shows this until just before the next millisecond.
+        head.apply(Txn::default().and_put_for("k", "v", Duration::from_secs(1)), Timestamp(7));
+        assert!(head.expire(Timestamp(1007)).is_none());
+        assert!(head.expire(Timestamp(1008)).is_some());
     }
 }

@@ -26,10 +26,10 @@ mod rewind;
 mod sqlite;
 mod timeline;
 
-pub use data::{Batch, Change, Item, KeyValue, Revision};
+pub use data::{Batch, Change, Commit, Item, KeyValue, Revision};
 pub use error::{Error, Result};
 pub use etcd::{Etcd, EtcdClientCertificate, EtcdOptions, EtcdTls};
-pub use feed::Watch;
+pub use feed::{Follower, Following, Watch};
 pub use memory::Memory;
 pub use request::{
     Condition, Get, MAX_KEY_BYTES, MAX_TXN_BYTES, MAX_TXN_OPERATIONS, Operation, Outcome, Range, RangeResult,
@@ -51,6 +51,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Every change under a prefix after a kept revision.
     async fn watch(&self, request: WatchRequest) -> Result<Watch>;
+
+    /// Hands a follower every commit after a kept revision as it is published, in order and each once; a lone one of a
+    /// local store before its author hears of it. For whoever holds a copy of everything: a follower is told that it
+    /// has been left behind, where a watch would go on from history.
+    async fn follow(&self, after: Revision, follower: std::sync::Arc<dyn Follower>) -> Result<Following>;
 
     /// Forgets what came before `revision`: it becomes the oldest kept one. Returns when that is durable.
     async fn compact(&self, revision: Revision) -> Result<()>;

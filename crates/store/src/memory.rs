@@ -8,8 +8,8 @@ use crate::feed::Feed;
 use crate::head::Head;
 use crate::timeline::{Earlier, Timeline};
 use crate::{
-    Error, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn, Watch, WatchRequest,
-    expiry,
+    Error, Follower, Following, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn,
+    Watch, WatchRequest, expiry,
 };
 use ambient::watch;
 use ambient::{Ambient, Tasks, Timestamp};
@@ -60,7 +60,7 @@ impl Inner {
         let mut head = self.head.lock();
         let (answer, commit) = decide(&mut head, now);
         if let Some(commit) = commit {
-            self.timeline.publish(head.snapshot(), [Arc::new(commit)]);
+            self.timeline.publish(head.snapshot(), &[Arc::new(commit)]);
             let floor = self.timeline.feed.trim(|bytes, oldest| self.retention.exceeded(bytes, oldest.at, now));
             self.timeline.feed.set_compacted(floor);
         }
@@ -96,6 +96,10 @@ impl Store for Memory {
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch> {
         self.0.timeline.feed.watch(request)
+    }
+
+    async fn follow(&self, after: Revision, follower: Arc<dyn Follower>) -> Result<Following> {
+        self.0.timeline.feed.follow(after, follower)
     }
 
     async fn compact(&self, revision: Revision) -> Result<()> {

@@ -52,7 +52,7 @@ impl Timeline {
         }
     }
 
-    pub(crate) fn publish(&self, snapshot: Snapshot, commits: impl IntoIterator<Item = Arc<Commit>>) {
+    pub(crate) fn publish(&self, snapshot: Snapshot, commits: &[Arc<Commit>]) {
         self.feed.publish(commits, || *self.latest.write() = snapshot);
     }
 

@@ -3,6 +3,7 @@
 use super::reads::Reads;
 use super::stream::{Interrupted, Prove, Stream};
 use crate::Result;
+use crate::data::Commit;
 use crate::feed::Feed;
 use ambient::Random;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ async fn relay(mut stream: Stream, feed: &Feed) -> Interrupted {
     loop {
         match stream.next().await {
             Ok(commits) => {
-                feed.publish(commits.into_iter().map(Arc::new), || ());
+                let commits: Vec<Arc<Commit>> = commits.into_iter().map(Arc::new).collect();
+                feed.publish(&commits, || ());
                 feed.trim(|bytes, _| bytes > RING_BYTES);
             }
             Err(interrupted) => return interrupted,

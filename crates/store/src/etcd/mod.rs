@@ -32,8 +32,8 @@ pub use connect::{EtcdClientCertificate, EtcdTls};
 
 use crate::feed::Feed;
 use crate::{
-    Condition, Error, Get, Item, Operation, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store,
-    Txn, Watch, WatchRequest,
+    Condition, Error, Follower, Following, Get, Item, Operation, Outcome, Range, RangeResult, Result, Retention,
+    Revision, Status, Store, Txn, Watch, WatchRequest,
 };
 use ambient::{Ambient, Tasks};
 use bytes::Bytes;
@@ -170,6 +170,10 @@ impl Store for Etcd {
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch> {
         self.feed.watch(request)
+    }
+
+    async fn follow(&self, after: Revision, follower: Arc<dyn Follower>) -> Result<Following> {
+        self.feed.follow(after, follower)
     }
 
     async fn compact(&self, revision: Revision) -> Result<()> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Pages in the write-ahead log before it is moved: 16 MiB.
-const START_PAGES: u64 = (16 << 20) / PAGE_BYTES;
+pub(super) const START_PAGES: u64 = (16 << 20) / PAGE_BYTES;
 /// What the writer moves itself: 2 MiB.
 const FINISH_PAGES: u64 = (2 << 20) / PAGE_BYTES;
 /// After this many rounds the writer moves the rest whatever it is: on a busy machine the thread may never get close.

@@ -9,6 +9,7 @@
 //! | `writer` | the one thread that decides and commits, in groups |
 //! | `sweep` | compaction |
 //! | `checkpoint` | moving the write-ahead log without stalling commits |
+//! | `room` | space in the write-ahead log ahead of time |
 //! | `history` | reads older than memory reaches |
 //! | `backup` | backup and restore |
 
@@ -18,6 +19,7 @@ mod files;
 mod history;
 mod log;
 mod recovery;
+mod room;
 mod sweep;
 mod watermark;
 mod writer;
@@ -27,16 +29,17 @@ pub use backup::restore;
 use crate::feed::Feed;
 use crate::timeline::{Earlier, Timeline};
 use crate::{
-    Error, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn, Watch, WatchRequest,
-    expiry,
+    Error, Follower, Following, Get, Outcome, Range, RangeResult, Result, Retention, Revision, Status, Store, Txn,
+    Watch, WatchRequest, expiry,
 };
 use ambient::watch;
 use ambient::{Ambient, Clock, Tasks};
-use checkpoint::Checkpoint;
+use checkpoint::{Checkpoint, START_PAGES};
 use files::{DataDir, open_error};
 use history::Reader;
 use log::{LogError, LogResult};
 use recovery::Recovered;
+use room::Room;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,6 +162,7 @@ impl Sqlite {
             load: sweep::Load::default(),
             checkpoint,
             watermark,
+            room: Room::new(dir.wal(), START_PAGES),
             _dir: dir.clone(),
             shared: shared.clone(),
             queue: requests,
@@ -260,6 +264,10 @@ impl Store for Sqlite {
 
     async fn watch(&self, request: WatchRequest) -> Result<Watch> {
         self.shared.timeline.feed.watch(request)
+    }
+
+    async fn follow(&self, after: Revision, follower: Arc<dyn Follower>) -> Result<Following> {
+        self.shared.timeline.feed.follow(after, follower)
     }
 
     async fn compact(&self, target: Revision) -> Result<()> {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// The bytes of a note: revision, salts, frames, and a checksum over them.
 const NOTE_BYTES: usize = 28;
 /// The bytes in front of a write-ahead log's frames.
-const WAL_HEADER_BYTES: usize = 32;
+pub(super) const WAL_HEADER_BYTES: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Watermark {

@@ -8,6 +8,7 @@ use super::Shared;
 use super::checkpoint::Checkpoint;
 use super::files::DataDir;
 use super::log::{self, LogError, LogResult};
+use super::room::Room;
 use super::sweep::{Load, Pace, Sweep};
 use super::watermark::Watermark;
 use crate::data::Commit;
@@ -78,6 +79,7 @@ pub(super) struct Writer {
     pub(super) load: Load,
     pub(super) checkpoint: Checkpoint,
     pub(super) watermark: Watermark,
+    pub(super) room: Room,
     /// Nobody else gets the directory while this thread may write.
     pub(super) _dir: Arc<DataDir>,
     pub(super) shared: Arc<Shared>,
@@ -112,6 +114,10 @@ impl Writer {
                     self.sweep_alone(pace, now)?;
                     continue;
                 }
+                Err(_) if pace == Pace::Idle && self.room.is_short(self.checkpoint.pages()) => {
+                    self.room.make(self.checkpoint.pages())?;
+                    continue;
+                }
                 Err(_) => match self.queue.blocking_recv() {
                     Some(request) => request,
                     None => return Ok(()),
@@ -132,11 +138,11 @@ impl Writer {
             std::thread::yield_now();
         }
         let mut group = Group::default();
-        self.decide(first, now, &mut group);
+        self.decide(first, &mut group);
         while !group.is_full()
             && let Ok(next) = self.queue.try_recv()
         {
-            self.decide(next, now, &mut group);
+            self.decide(next, &mut group);
         }
         // A checkpoint may have failed meanwhile, and nothing is acknowledged after that.
         self.load.note(group.commits.len(), now);
@@ -147,7 +153,7 @@ impl Writer {
             group.decided.into_iter().for_each(|(reply, _)| drop(reply.send(Err(unknown.clone()))));
             return Err(error);
         }
-        self.publish(&mut group);
+        self.publish(&group);
         let closing = group.closing;
         group.decided.into_iter().for_each(|(reply, outcome)| drop(reply.send(Ok(outcome))));
         group.expired.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
@@ -156,7 +162,9 @@ impl Writer {
         Ok(closing)
     }
 
-    fn decide(&mut self, request: Request, now: Timestamp, group: &mut Group) {
+    fn decide(&mut self, request: Request, group: &mut Group) {
+        // Read for each: it may have come after the group was begun.
+        let now = self.shared.clock.wall();
         match request {
             Request::Commit { txn, reply } => {
                 group.bytes += txn.bytes();
@@ -205,17 +213,17 @@ impl Writer {
         self.sweep.alone(&self.db, pace, self.head.revision(), now)?;
         self.make_durable()?;
         self.shared.check_checkpoint()?;
-        self.publish(&mut Group::default());
+        self.publish(&Group::default());
         self.sweep.answer();
         self.checkpoint.between_commits(&self.db)
     }
 
     /// Shows readers what has become durable.
-    fn publish(&mut self, group: &mut Group) {
+    fn publish(&mut self, group: &Group) {
         let (timeline, sweep) = (&self.shared.timeline, &self.sweep);
         timeline.feed.set_compacted(sweep.compacted());
         if !group.commits.is_empty() {
-            timeline.publish(self.head.snapshot(), group.commits.drain(..));
+            timeline.publish(self.head.snapshot(), &group.commits);
             timeline.feed.trim(|bytes, _| bytes > RING_BYTES);
         }
         self.shared.history_bytes.store(sweep.history_bytes(), Ordering::Relaxed);

@@ -5,6 +5,7 @@
 
 mod compaction;
 mod expiry;
+mod followers;
 mod life;
 mod reads;
 mod transactions;
@@ -103,6 +104,11 @@ contract!(
     watches::a_cancelled_wait_loses_nothing,
     watches::progress_covers_changes_that_did_not_matter,
     watches::a_reader_that_saw_a_change_finds_it_in_the_state,
+    followers::a_follower_is_handed_every_commit_once_and_in_order,
+    followers::a_follower_that_comes_late_is_handed_what_it_missed,
+    followers::whoever_stops_following_is_handed_nothing_more,
+    followers::a_follower_learns_that_the_store_is_closed,
+    followers::nobody_follows_from_what_was_compacted,
     compaction::what_was_compacted_cannot_be_read_or_watched,
     compaction::the_compacted_revision_itself_stays_readable,
     compaction::compaction_keeps_current_values_however_old,

@@ -78,10 +78,12 @@ impl Specimen {
         let is_moved = |index: &[u8]| number(index, 16, u32::from_ne_bytes) == number(index, 96, u32::from_ne_bytes);
         let read = |name: &str| std::fs::read(source.join(name)).unwrap();
         for n in 0.. {
-            store.commit(Txn::put(format!("k{}", n % 300), vec![b'v'; 150])).await.unwrap();
-            // Answered by the writer after what it did when it had answered the put.
+            // Old rows make room for new ones, so that the database stays as long as it is.
             store.compact(Revision(n).before()).await.unwrap();
-            if n % 10 == 0 && is_moved(&read("log.db-shm")) && is_later(&read(WAL)) {
+            store.commit(Txn::put(format!("k{}", n % 300), vec![b'v'; 150])).await.unwrap();
+            // Writes nothing, and is answered by the writer after what it did when it had answered the put.
+            store.commit(Txn::delete("nothing")).await.unwrap();
+            if is_moved(&read("log.db-shm")) && is_later(&read(WAL)) {
                 break;
             }
         }
@@ -124,7 +126,7 @@ impl Specimen {
 
     async fn flip_bits(&self, file: &str, times: u64, seed: u64) -> BTreeMap<Verdict, u64> {
         let random = Random::seeded(seed);
-        let length = self.lab.dir().join(file).metadata().unwrap().len();
+        let length = self.lab.used_bytes(file);
         let mut verdicts = BTreeMap::new();
         for _ in 0..times * rounds() {
             let (byte, bit) = (random.below(length), random.below(8));
@@ -164,7 +166,7 @@ async fn check_cuts(specimen: &Specimen, times: u64) -> BTreeMap<String, u64> {
     let mut refused = BTreeMap::new();
     for entry in std::fs::read_dir(specimen.lab.dir()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let length = specimen.lab.dir().join(&name).metadata().unwrap().len();
+        let length = specimen.lab.used_bytes(&name);
         let pages = (0..times).map(|_| random.below(length / 8192 + 1) * 8192);
         let anywhere = (0..times).map(|_| random.below(length.max(1)));
         let ends = [0, 1, 24, 32, 100, 512, length.saturating_sub(1), length.saturating_sub(8192)];
