@@ -24,6 +24,7 @@ struct Shared<T> {
     /// Counts the changes.
     version: AtomicU64,
     senders: AtomicUsize,
+    receivers: AtomicUsize,
     changed: Notify,
 }
 
@@ -43,13 +44,20 @@ impl<T> Sender<T> {
             value: RwLock::new(value),
             version: AtomicU64::new(0),
             senders: AtomicUsize::new(1),
+            receivers: AtomicUsize::new(0),
             changed: Notify::new(),
         }))
     }
 
     /// The value as it is now counts as seen.
     pub fn subscribe(&self) -> Receiver<T> {
+        self.0.receivers.fetch_add(1, Ordering::Relaxed);
         Receiver { shared: self.0.clone(), seen: self.0.version.load(Ordering::Acquire) }
+    }
+
+    /// How many may be waiting.
+    pub fn receivers(&self) -> usize {
+        self.0.receivers.load(Ordering::Relaxed)
     }
 
     pub fn borrow(&self) -> RwLockReadGuard<'_, T> {
@@ -148,8 +156,15 @@ impl<T> Drop for Sender<T> {
     }
 }
 
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.shared.receivers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
+        self.shared.receivers.fetch_add(1, Ordering::Relaxed);
         Receiver { shared: self.shared.clone(), seen: self.seen }
     }
 }
@@ -189,6 +204,7 @@ mod tests {
     async fn those_who_wait_learn_that_nobody_is_left() {
         let (sender, mut receiver) = channel(0);
         let other = sender.clone();
+        assert_eq!(sender.receivers(), 1);
         drop(sender);
         assert!(receiver.changed().now_or_never().is_none());
         other.send_replace(1);

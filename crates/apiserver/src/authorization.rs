@@ -1,14 +1,14 @@
 //! Authorization: may this user do this. The decisions are made in `authz`; here is what feeds them, and who may pose
 //! as whom.
 //!
-//! Roles and bindings follow the watch cache, a moment behind. So a refusal is looked at again once everything that
-//! was acknowledged before the request is known: nobody is refused what has just been granted.
+//! Roles and bindings are as current as the watch cache, which may be a moment behind the store, and what is known of
+//! nodes a moment behind that. So a refusal is looked at again once everything that was acknowledged before the request
+//! is known: nobody is refused what has just been granted.
 
 use crate::api::Api;
-use crate::feed::Feeds;
 use crate::identity::AUTHENTICATED;
+use crate::node_graph::NodeGraph;
 use crate::request::{Info, Target};
-use authz::node::Graph;
 use authz::{Attributes, Granted, Rules, User};
 use http::HeaderMap;
 use object::selector::FieldSelector;
@@ -16,7 +16,6 @@ use object::{ApiError, Reason};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What roles are made of, with the tables they are stored in.
 const OF_RULES: [(&str, &str); 4] = [
@@ -25,23 +24,11 @@ const OF_RULES: [(&str, &str); 4] = [
     ("Role", "roles.rbac.authorization.k8s.io"),
     ("RoleBinding", "rolebindings.rbac.authorization.k8s.io"),
 ];
-/// What ties objects to nodes.
-const OF_NODES: [(&str, &str); 6] = [
-    ("Pod", "pods"),
-    ("PersistentVolume", "persistentvolumes"),
-    ("PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("VolumeAttachment", "volumeattachments.storage.k8s.io"),
-    ("ResourceClaim", "resourceclaims.resource.k8s.io"),
-    ("ResourceSlice", "resourceslices.resource.k8s.io"),
-];
 
 #[derive(Debug, Default)]
 pub struct Authorization {
     rules: Arc<RwLock<Rules>>,
-    graph: Arc<RwLock<Graph>>,
-    feeds: Feeds,
-    /// Whether nodes are followed: only once there is one that asks.
-    nodes: AtomicBool,
+    graph: NodeGraph,
 }
 
 /// A question in words that live as long as it takes to answer it.
@@ -126,12 +113,11 @@ pub(crate) struct Verdict {
 impl Authorization {
     /// Follows roles and bindings. Returns when those that are there are known.
     pub(crate) fn start(&self, api: &Api) {
-        let rules = self.rules.clone();
         for (kind, table) in OF_RULES {
-            let rules = rules.clone();
-            self.feeds.follow(api, table, move |object, read| {
-                let value = read.map(|read| read());
-                rules.write().apply(kind, object.namespace(), object.name(), value.as_ref());
+            let rules = self.rules.clone();
+            api.registry.cache.observe(table, move |event| {
+                let value = event.current().map(|object| object.tree());
+                rules.write().apply(kind, event.object.namespace(), event.object.name(), value.as_ref());
             });
         }
     }
@@ -152,9 +138,10 @@ impl Authorization {
     pub(crate) async fn verdict(&self, api: &Api, user: &User, question: &Question) -> Result<Verdict, ApiError> {
         self.follow_nodes_for(api, user);
         if !self.allows_now(user, question) {
-            let current = api.registry.cache.current().await;
-            current.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
-            self.feeds.caught_up(&api.registry.cache).await;
+            api.registry.catch_up().await?;
+            if authz::node::name(user).is_some() {
+                self.graph.caught_up(&api.registry.cache).await;
+            }
         }
         Ok(self.decide(user, question))
     }
@@ -201,8 +188,7 @@ impl Authorization {
     }
 
     /// What a user may do in a namespace.
-    pub(crate) async fn granted(&self, api: &Api, user: &User, namespace: &str) -> Granted {
-        self.feeds.caught_up(&api.registry.cache).await;
+    pub(crate) fn granted(&self, user: &User, namespace: &str) -> Granted {
         authz::rules_for(user, namespace, &self.rules.read())
     }
 
@@ -213,19 +199,8 @@ impl Authorization {
 
     /// The first request of a node is when pods and volumes begin to matter.
     fn follow_nodes_for(&self, api: &Api, user: &User) {
-        if authz::node::name(user).is_none() || self.nodes.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        for (kind, table) in OF_NODES {
-            let graph = self.graph.clone();
-            self.feeds.follow_in_background(api, table, move |object, read| {
-                let (namespace, name) = (object.namespace(), object.name());
-                let is_pod = kind == "Pod" && read.is_some();
-                if !(is_pod && graph.read().knows_all_of_pod(namespace, name, &object.json())) {
-                    let value = read.map(|read| read());
-                    graph.write().apply(kind, namespace, name, value.as_ref());
-                }
-            });
+        if authz::node::name(user).is_some() {
+            self.graph.follow(api);
         }
     }
 

@@ -151,8 +151,7 @@ impl Context {
 
     /// Waits until the cache shows everything that has been committed.
     pub(crate) async fn catch_up(&self) -> Result<(), ApiError> {
-        let current = self.api.registry.cache.current().await;
-        current.map(|_| ()).map_err(|error| ApiError::new(object::Reason::ServiceUnavailable, error.to_string()))
+        self.api.registry.catch_up().await
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

@@ -2,7 +2,8 @@
 
 use ambient::Ambient;
 use apiserver::{
-    Api, Authentication, Authorization, Peer, Sample, SigningKey, StaticTokens, Usage, UsageSource, bootstrap, user,
+    Api, Authentication, Authorization, Local, Peer, Sample, SigningKey, StaticTokens, Usage, UsageSource, bootstrap,
+    user,
 };
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
@@ -18,7 +19,11 @@ struct Client(Api);
 impl Client {
     async fn start() -> Self {
         let ambient = Ambient::seeded(1);
-        let store = Arc::new(store::Memory::new(&ambient, store::Retention::default()));
+        Client::over(Arc::new(store::Memory::new(&ambient, store::Retention::default())), ambient).await
+    }
+
+    /// A server over what is there already.
+    async fn over(store: Arc<store::Memory>, ambient: Ambient) -> Self {
         let registry = Registry::start(store, Arc::new(registry::Plain), &ambient).await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let key = SigningKey::open(&directory.path().join("sa.key")).unwrap();
@@ -348,4 +353,34 @@ async fn the_pages_of_a_list_are_of_one_revision_for_some_minutes_and_then_of_wh
         assert!(names(&rest).ends_with(&["d".to_owned()]), "{rest:?}");
         assert_eq!(names(&rest).contains(&"b".to_owned()), token(page) == token(&first));
     }
+}
+
+#[tokio::test]
+async fn what_is_of_the_pods_of_a_node_is_not_refused_to_it_by_a_server_that_has_just_started() {
+    let ambient = Ambient::seeded(1);
+    let store = Arc::new(store::Memory::new(&ambient, store::Retention::default()));
+    let first = Client::over(store.clone(), ambient.clone()).await;
+    let admin = Local::new(first.0.clone(), user("admin", &["system:masters"]), "test");
+    admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await.unwrap();
+    admin.create("/api/v1/namespaces/n/serviceaccounts", &json!({ "metadata": { "name": "default" } })).await.unwrap();
+    for name in ["mounted", "other"] {
+        admin.create("/api/v1/namespaces/n/secrets", &json!({ "metadata": { "name": name } })).await.unwrap();
+    }
+    let pod = json!({
+        "metadata": { "name": "p" },
+        "spec": {
+            "nodeName": "here", "automountServiceAccountToken": false,
+            "containers": [{ "name": "c", "image": "i" }],
+            "volumes": [{ "name": "s", "secret": { "secretName": "mounted" } }],
+        },
+    });
+    admin.create("/api/v1/namespaces/n/pods", &pod).await.unwrap();
+
+    let second = Client::over(store, ambient).await;
+    let groups = ["system:nodes", "system:authenticated"];
+    let here = Local::new(second.0.clone(), user("system:node:here", &groups), "kubelet");
+    here.get("/api/v1/namespaces/n/secrets/mounted").await.expect("its pod mounts it");
+    assert!(here.get("/api/v1/namespaces/n/secrets/other").await.is_err());
+    let elsewhere = Local::new(second.0.clone(), user("system:node:elsewhere", &groups), "kubelet");
+    assert!(elsewhere.get("/api/v1/namespaces/n/secrets/mounted").await.is_err());
 }

@@ -103,9 +103,14 @@ impl Registry {
         self.resources.read().clone()
     }
 
+    /// Waits until the cache shows everything that was acknowledged before the call.
+    pub async fn catch_up(&self) -> Result<(), ApiError> {
+        self.cache.current().await.map(|_| ()).map_err(|error| unavailable(&error))
+    }
+
     /// An object, as of now: no write that was acknowledged before the call is missed.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Arc<Object>>, ApiError> {
-        self.cache.current().await.map_err(|error| unavailable(&error))?;
+        self.catch_up().await?;
         Ok(self.cache.get(key))
     }
 

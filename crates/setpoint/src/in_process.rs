@@ -46,7 +46,10 @@ impl Transport for InProcess {
         let response = self.api.handle(&self.peer, request.map(Full::new)).await;
         let (parts, body) = response.into_parts();
         match body {
-            Body::Watch(stream) => Ok(Box::new(Watching(stream))),
+            Body::Watch(mut stream) => {
+                stream.comes_last();
+                Ok(Box::new(Watching(stream)))
+            }
             refusal => Err(runtime::refusal(parts.status.as_u16(), &parts.headers, &whole(refusal).await)),
         }
     }

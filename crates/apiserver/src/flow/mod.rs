@@ -28,7 +28,6 @@ pub(crate) mod upkeep;
 use crate::api::Api;
 use crate::body::Body;
 use crate::deadline;
-use crate::feed::Feeds;
 use crate::request::{Info, Query};
 use ambient::watch;
 use authz::User;
@@ -43,6 +42,7 @@ use object::ApiError;
 use parking_lot::{Mutex, RwLock};
 use prometheus::IntGauge;
 use queues::Place;
+use registry::cache::Event;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -61,7 +61,6 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Flow {
     shared: Arc<Shared>,
-    feeds: Feeds,
     /// Whether somebody keeps the objects up to date.
     is_kept: AtomicBool,
 }
@@ -84,17 +83,18 @@ impl Flow {
         let directory = RwLock::new(Arc::new(known.directory(&figures)));
         let (known, changed) = (Mutex::new(known), watch::Sender::new(()));
         let shared = Shared { known, directory, figures, changed, short: Notify::new() };
-        Flow { shared: Arc::new(shared), feeds: Feeds::default(), is_kept: AtomicBool::new(false) }
+        Flow { shared: Arc::new(shared), is_kept: AtomicBool::new(false) }
     }
 
     /// Follows the objects, and lends seats. Returns when the objects that are there are known.
     pub(crate) fn start(&self, api: &Api) {
         let (schemas, levels, lender) = (self.shared.clone(), self.shared.clone(), self.shared.clone());
-        self.feeds.follow(api, LEVELS, move |object, read| {
-            levels.take_in(|known| known.put_level(object.name(), read.map(|read| read())));
+        let tree = |event: &Event| event.current().map(|object| object.tree());
+        api.registry.cache.observe(LEVELS, move |event| {
+            levels.take_in(|known| known.put_level(event.object.name(), tree(event)));
         });
-        self.feeds.follow(api, SCHEMAS, move |object, read| {
-            schemas.take_in(|known| known.put_schema(object.name(), read.map(|read| read())));
+        api.registry.cache.observe(SCHEMAS, move |event| {
+            schemas.take_in(|known| known.put_schema(event.object.name(), tree(event)));
         });
         api.ambient.tasks.spawn_until_stopped("seats", async move { lender.lend().await });
     }
@@ -102,11 +102,6 @@ impl Flow {
     /// The objects as they are known.
     fn objects(&self) -> Objects {
         self.shared.known.lock().objects.clone()
-    }
-
-    /// Waits until every object that the cache shows now is known here.
-    async fn caught_up(&self, api: &Api) {
-        self.feeds.caught_up(&api.registry.cache).await;
     }
 
     /// What tells of changes, for whoever asks first: one is enough to keep the objects up to date.

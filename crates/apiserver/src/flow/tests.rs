@@ -258,6 +258,5 @@ async fn what_is_mandatory_comes_back_and_a_schema_says_whether_its_level_is_the
     level.object_or_new("spec").object_or_new("limited").set("nominalConcurrencyShares", 7);
     cluster.admin.update(&path, &level).await.unwrap();
     cluster.api.registry.cache.current().await.unwrap();
-    cluster.api.flow.caught_up(&cluster.api).await;
     assert_eq!(upkeep::plan(&cluster.api.flow.objects(), ""), []);
 }

@@ -149,7 +149,6 @@ async fn round(api: &Api) -> Result<bool, ApiError> {
     let sent = futures::future::join_all(writes.iter().map(|write| writers.send(write))).await;
     if !writes.is_empty() {
         api.registry.cache.current().await.map_err(ApiError::internal)?;
-        api.flow.caught_up(api).await;
     }
     sent.into_iter().collect::<Result<(), _>>().map(|()| !writes.is_empty())
 }

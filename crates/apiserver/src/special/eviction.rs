@@ -71,8 +71,7 @@ async fn claim(ctx: &Context, pod: &Value, dry_run: bool) -> Result<(), ApiError
         match ctx.api.registry.commit(&[write]).await? {
             Committed::At(_) => return Ok(()),
             Committed::Conflict(_) => {
-                let current = ctx.api.registry.cache.current().await;
-                current.map_err(|error| ApiError::new(Reason::ServiceUnavailable, error.to_string()))?;
+                ctx.catch_up().await?;
             }
         }
     }

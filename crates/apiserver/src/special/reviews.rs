@@ -120,8 +120,9 @@ async fn rules(ctx: &Context, review: &Value) -> Result<Value, ApiError> {
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
     }
+    ctx.catch_up().await?;
     let Granted { resource_rules, non_resource_rules, incomplete, errors, .. } =
-        ctx.api.authorization.granted(&ctx.api, &ctx.user, namespace).await;
+        ctx.api.authorization.granted(&ctx.user, namespace);
     let mut resource_rules: Vec<Value> = resource_rules.iter().map(Rule::to_value).collect();
     let mut non_resource_rules: Vec<Value> = non_resource_rules.iter().map(Rule::to_value).collect();
     if ctx.user.is_in(authz::MASTERS) {

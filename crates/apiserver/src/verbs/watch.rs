@@ -175,6 +175,11 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
+    /// Told of events after those at the other end of a connection: for whoever has work to do about them.
+    pub fn comes_last(&mut self) {
+        self.watch.comes_last();
+    }
+
     /// All that is ready, at least one event; none at the end.
     pub async fn events(&mut self) -> Option<Vec<Live>> {
         self.ready().await?;

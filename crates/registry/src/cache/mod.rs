@@ -1,9 +1,11 @@
 //! The watch cache: all live objects and the recent events, in commit order, whatever the backend.
 //!
-//! One task follows the store. Readers take snapshots, which cost a reference count and never change; watchers are
-//! cursors into the ring of their resource. Everything moves together: a reader that has seen a revision finds its
-//! events in the ring, and the other way round.
+//! The store hands over every commit as soon as it is durable, and where little is written before its author hears of
+//! it: then nobody who has been answered waits for the cache. Readers take snapshots, which cost a reference count and
+//! never change; watchers are cursors into the ring of their resource. Everything moves together: a reader that has seen
+//! a revision finds its events in the ring, and the other way round.
 
+mod observers;
 mod ring;
 mod watch;
 
@@ -12,14 +14,20 @@ use crate::stored::{Object, Unreadable};
 use ambient::Tasks;
 use bytes::Bytes;
 use imbl::OrdMap;
-use parking_lot::RwLock;
+use observers::Observers;
+use parking_lot::{Mutex, RwLock};
 use ring::Ring;
 pub use ring::{Event, EventKind};
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use store::{Change, Item, Range, Revision, Store, WatchRequest};
+use store::{Change, Commit, Follower, Following, Item, Range, Revision, Store};
+use tokio::sync::Notify;
 pub use watch::{Lost, Watch};
+
+/// So many watchers of a resource are woken by whoever brings an event. More are woken by a task: the store does not wait
+/// for that.
+const FEW_WATCHERS: usize = 32;
 
 #[derive(Clone)]
 pub struct Cache(Arc<Shared>);
@@ -28,9 +36,17 @@ struct Shared {
     store: Arc<dyn Store>,
     seal: Arc<dyn Seal>,
     state: RwLock<State>,
+    observers: Observers,
     /// The revision of the state, for those who wait for one. Sent after the state has changed.
     revision: ambient::watch::Sender<Revision>,
+    /// Those of whom many are still to be told of an event: each is in here once.
+    crowds: Mutex<Vec<Signal>>,
+    /// There is something in `crowds`.
+    crowded: Notify,
 }
+
+/// Told of every new event.
+type Signal = ambient::watch::Sender<u64>;
 
 #[derive(Default)]
 struct State {
@@ -42,8 +58,20 @@ struct State {
 struct Table {
     objects: OrdMap<Bytes, Arc<Object>>,
     ring: Ring,
-    /// Told of every new event.
-    events: ambient::watch::Sender<u64>,
+    signals: Arc<Signals>,
+}
+
+/// Whom to tell of events. Whoever is woken may take the turn of the thread that wakes: a client for as long as it takes to
+/// send an event, a loop for as long as it plans and writes. So clients come first.
+struct Signals {
+    clients: Signal,
+    loops: Signal,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Signals { clients: Signal::new(0), loops: Signal::new(0) }
+    }
 }
 
 /// All objects of one resource at one revision.
@@ -68,7 +96,7 @@ impl Snapshot {
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").field("revision", &self.revision()).finish_non_exhaustive()
+        self.0.fmt(f)
     }
 }
 
@@ -79,15 +107,19 @@ impl Cache {
             store,
             seal,
             state: RwLock::default(),
+            observers: Observers::default(),
             revision: ambient::watch::Sender::new(Revision::ZERO),
+            crowds: Mutex::default(),
+            crowded: Notify::new(),
         }));
-        let revision = cache.load().await?;
-        let following = cache.clone();
-        tasks.spawn_until_stopped("watch cache", async move { following.follow(revision).await });
+        cache.load().await?;
+        let (first, following, waking) = (cache.follow().await?, cache.clone(), cache.clone());
+        tasks.spawn_until_stopped("watch cache", async move { following.keep_following(first).await });
+        tasks.spawn_until_stopped("watch cache wake-ups", async move { waking.wake_crowds().await });
         Ok(cache)
     }
 
-    async fn load(&self) -> Result<Revision, StartError> {
+    async fn load(&self) -> Result<(), StartError> {
         let everything = self.0.store.range(Range::default()).await?;
         let mut state = State { revision: everything.revision, tables: HashMap::new() };
         let mut by_table: HashMap<Arc<str>, Vec<(Bytes, Arc<Object>)>> = HashMap::new();
@@ -98,40 +130,47 @@ impl Cache {
         for (name, objects) in by_table {
             state.tables.insert(name, Table { objects: objects.into_iter().collect(), ..Table::new(state.revision) });
         }
-        // Tables that are known keep whoever waits on them; what changed while nobody was told is for them to read.
-        *self.0.state.write() = state;
+        // Watchers of a table that is replaced have to start over. Observers are told what is different.
+        let observers = self.0.observers.0.read();
+        let old = std::mem::replace(&mut *self.0.state.write(), state);
+        Observers::tell_differences(&observers, &old, &self.0.state.read());
         self.0.revision.send_replace(everything.revision);
-        Ok(everything.revision)
+        Ok(())
     }
 
-    /// Applies what the store tells, in its order. Where the store has forgotten what comes next, starts over.
-    async fn follow(&self, mut revision: Revision) {
+    /// From here on the store hands over what comes after what is known.
+    async fn follow(&self) -> store::Result<Following> {
+        self.0.store.follow(self.revision(), self.0.clone()).await
+    }
+
+    /// Goes on wherever the store has left the cache behind. Where it has forgotten what comes next, starts over.
+    async fn keep_following(&self, first: Following) {
         const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+        let mut following = Ok(first);
         loop {
-            let request = WatchRequest::new(Bytes::new(), revision).with_previous();
-            let failure = match self.0.store.watch(request).await {
-                Ok(mut watch) => loop {
-                    match watch.next().await {
-                        Ok(batch) => {
-                            self.0.apply(batch.revision, batch.changes);
-                            revision = batch.revision;
-                        }
-                        Err(error) => break error,
-                    }
-                },
+            let failure = match following {
+                Ok(following) => following.ended().await,
                 Err(error) => error,
             };
             tracing::warn!(%failure, "the watch cache lost the store");
             if matches!(failure, store::Error::Closed) {
                 return;
             }
-            if matches!(failure, store::Error::Compacted { .. }) {
-                match self.load().await {
-                    Ok(loaded) => revision = loaded,
-                    Err(error) => tracing::error!(%error, "the watch cache cannot be filled"),
-                }
+            if matches!(failure, store::Error::Compacted { .. })
+                && let Err(error) = self.load().await
+            {
+                tracing::error!(%error, "the watch cache cannot be filled");
             }
             tokio::time::sleep(PAUSE).await;
+            following = self.follow().await;
+        }
+    }
+
+    async fn wake_crowds(&self) {
+        loop {
+            self.0.crowded.notified().await;
+            let crowds = std::mem::take(&mut *self.0.crowds.lock());
+            crowds.iter().for_each(tell);
         }
     }
 
@@ -141,7 +180,8 @@ impl Cache {
 
     /// Waits until the cache has reached `revision`.
     pub async fn reached(&self, revision: Revision) {
-        if self.revision() >= revision {
+        // Not that of the state, which observers may still have to be told of.
+        if *self.0.revision.borrow() >= revision {
             return;
         }
         let mut receiver = self.0.revision.subscribe();
@@ -209,7 +249,7 @@ pub enum StartError {
 
 impl Table {
     fn new(revision: Revision) -> Self {
-        Table { objects: OrdMap::new(), ring: Ring::new(revision), events: ambient::watch::Sender::new(0) }
+        Table { objects: OrdMap::new(), ring: Ring::new(revision), signals: Arc::default() }
     }
 }
 
@@ -231,32 +271,68 @@ impl Shared {
         Some(Event::new(kind, Arc::new(object), previous))
     }
 
-    fn apply(&self, revision: Revision, changes: Vec<Change>) {
-        let mut touched: Vec<ambient::watch::Sender<u64>> = Vec::new();
+    /// Takes a change in; returns the event, if there is one, and who is to be told.
+    fn apply(&self, state: &mut State, change: &Change) -> Option<(Arc<Event>, Arc<Signals>)> {
+        let name = table_of(&change.key);
+        if !state.tables.contains_key(name) {
+            state.tables.insert(name.into(), Table::new(state.revision));
+        }
+        let table = state.tables.get_mut(name)?;
+        let previous = table.objects.get(&change.key).cloned();
+        let event = Arc::new(self.event(change, previous)?);
+        match event.kind {
+            EventKind::Deleted => drop(table.objects.remove(&change.key)),
+            _ => drop(table.objects.insert(change.key.clone(), event.object.clone())),
+        }
+        table.ring.push(event.clone());
+        Some((event, table.signals.clone()))
+    }
+
+    /// Tells watchers, or has them told.
+    fn announce(&self, signal: &Signal) {
+        if signal.receivers() <= FEW_WATCHERS {
+            return tell(signal);
+        }
+        let mut crowds = self.crowds.lock();
+        if !crowds.iter().any(|crowd| crowd.same_channel(signal)) {
+            crowds.push(signal.clone());
+        }
+        drop(crowds);
+        self.crowded.notify_one();
+    }
+}
+
+fn tell(signal: &Signal) {
+    signal.send_modify(|count| *count += 1);
+}
+
+impl Follower for Shared {
+    fn take(&self, revision: Revision, commits: &[Arc<Commit>]) {
+        let observers = self.observers.0.read();
+        let (mut touched, mut observed): (Vec<Arc<Signals>>, Vec<_>) = Default::default();
         {
             let mut state = self.state.write();
-            let before = state.revision;
-            for change in changes {
-                let name = table_of(&change.key);
-                if !state.tables.contains_key(name) {
-                    state.tables.insert(name.into(), Table::new(before));
-                }
-                let Some(table) = state.tables.get_mut(name) else { continue };
-                let previous = table.objects.get(&change.key).cloned();
-                let Some(event) = self.event(&change, previous) else { continue };
-                match event.kind {
-                    EventKind::Deleted => drop(table.objects.remove(&change.key)),
-                    _ => drop(table.objects.insert(change.key.clone(), event.object.clone())),
-                }
-                table.ring.push(event);
-                if !touched.iter().any(|sender| sender.same_channel(&table.events)) {
-                    touched.push(table.events.clone());
+            for change in commits.iter().flat_map(|commit| &commit.changes) {
+                let Some((event, signals)) = self.apply(&mut state, change) else { continue };
+                let table = table_of(&change.key);
+                observed.extend(observers.iter().find(|(name, _)| *name == table).map(|(name, _)| (*name, event)));
+                if !touched.iter().any(|known| Arc::ptr_eq(known, &signals)) {
+                    touched.push(signals);
                 }
             }
             state.revision = revision;
         }
+        Observers::tell(&observers, &observed);
+        drop(observers);
         self.revision.send_replace(revision);
-        touched.iter().for_each(|events| events.send_modify(|count| *count += 1));
+        touched.iter().for_each(|signals| self.announce(&signals.clients));
+        touched.iter().for_each(|signals| self.announce(&signals.loops));
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("revision", &self.state.read().revision).finish_non_exhaustive()
     }
 }
 

@@ -33,6 +33,11 @@ impl Event {
     pub fn revision(&self) -> Revision {
         self.object.revision
     }
+
+    /// The object as it is from now on; none if it is gone.
+    pub fn current(&self) -> Option<&Arc<Object>> {
+        (self.kind != EventKind::Deleted).then_some(&self.object)
+    }
 }
 
 #[derive(Debug)]
@@ -49,9 +54,9 @@ impl Ring {
         Ring { events: VecDeque::new(), bytes: 0, complete_after: revision }
     }
 
-    pub(super) fn push(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: Arc<Event>) {
         self.bytes += event.object.len();
-        self.events.push_back(Arc::new(event));
+        self.events.push_back(event);
         while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES && self.events.len() > 1 {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.object.len();
@@ -83,10 +88,10 @@ mod tests {
     use super::*;
     use bytes::Bytes;
 
-    fn event(revision: u64) -> Event {
+    fn event(revision: u64) -> Arc<Event> {
         let body = Bytes::from_static(b"{\"metadata\":{\"name\":\"a\"}}");
         let object = Object::new(Bytes::from_static(b"x/a"), Revision(revision), body).unwrap();
-        Event::new(EventKind::Added, Arc::new(object), None)
+        Arc::new(Event::new(EventKind::Added, Arc::new(object), None))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A watch: a cursor into the events of one resource. It reads the ring at its own pace, and the store's history where
 //! the ring does not reach back; nothing is queued for it.
 
-use super::{Cache, Event};
+use super::{Cache, Event, Signals, Table};
 use bytes::Bytes;
 use std::sync::Arc;
 use store::{Revision, WatchRequest};
@@ -32,17 +32,24 @@ pub enum Lost {
 impl Cache {
     /// Every event of a resource after a revision.
     pub fn watch(&self, table: &str, after: Revision) -> Watch {
-        let events = {
-            let mut state = self.0.state.write();
-            let revision = state.revision;
-            let table = state.tables.entry(table.into()).or_insert_with(|| super::Table::new(revision));
-            table.events.subscribe()
-        };
+        let events = self.signals(table).clients.subscribe();
         Watch { cache: self.clone(), table: table.into(), after, events, history: None }
+    }
+
+    fn signals(&self, table: &str) -> Arc<Signals> {
+        let mut state = self.0.state.write();
+        let revision = state.revision;
+        state.tables.entry(table.into()).or_insert_with(|| Table::new(revision)).signals.clone()
     }
 }
 
 impl Watch {
+    /// Told of events after others are: for whoever has work to do about them.
+    pub fn comes_last(&mut self) {
+        // Nothing is missed: events are looked for before they are waited for.
+        self.events = self.cache.signals(&self.table).loops.subscribe();
+    }
+
     /// The next events, at least one. Cancelling loses nothing.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Lost> {
         loop {
