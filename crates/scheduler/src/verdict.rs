@@ -127,6 +127,11 @@ impl Diagnosis {
         }
     }
 
+    /// Of a pod that something went wrong with; that there are nodes is not in doubt.
+    pub(crate) fn failure(error: String) -> Self {
+        Diagnosis { error: Some(error), nodes: 1, ..Diagnosis::default() }
+    }
+
     /// Of a pod that could be placed, if it were not for others of its group.
     pub(crate) fn of_group(verdict: &GroupVerdict) -> Self {
         Diagnosis { instead: Some(verdict.message()), plugins: vec![Plugin::GangScheduling], ..Diagnosis::default() }

@@ -14,7 +14,7 @@ mod request;
 mod search;
 mod selection;
 
-use crate::cluster::{Cluster, Spot};
+use crate::cluster::{Cluster, Slot, Spot};
 use crate::filters::{Asked, Verdict};
 use crate::needs::Needs;
 use crate::verdict::{Plugin, Refusal};
@@ -207,13 +207,10 @@ impl Devices {
     }
 
     /// Promises devices of a node to a pod, and says what is to be written before it is bound.
-    pub(crate) fn reserve(&self, cluster: &mut Cluster, node: &str, timeout: Duration) -> Reservation {
-        if self.is_empty() {
-            return Reservation::default();
-        }
-        let spot = cluster.slot(node).map(|slot| cluster.spot(slot));
-        let found = spot.and_then(|spot| self.grants(cluster, spot, spot.node.as_ref()?).ok());
-        let (grants, made) = found.unwrap_or_default();
+    pub(crate) fn reserve(&self, cluster: &mut Cluster, slot: Slot, timeout: Duration) -> Result<Reservation, Refusal> {
+        let spot = cluster.spot(slot);
+        let Some(node) = spot.node.as_ref().filter(|_| !self.is_empty()) else { return Ok(Reservation::default()) };
+        let (grants, made) = self.grants(cluster, spot, node)?;
         let promises = grants.iter().map(|grant| grant.promise(Some(grant.key.clone())));
         let promises = promises.chain(made.iter().map(|made| made.grant.promise(None))).collect();
         cluster.devices.ledger.promise(&self.pod, promises);
@@ -226,7 +223,7 @@ impl Devices {
             self.claims.iter().map(|claim| (claim.key(), claim)).collect();
         let open = claims.values().filter(|claim| !claim.is_reserved_for(&self.pod));
         let open = open.map(|claim| ((*claim).clone(), allocation(claim))).collect();
-        Reservation { claims: open, all: claims.into_keys().collect(), made, timeout }
+        Ok(Reservation { claims: open, all: claims.into_keys().collect(), made, timeout })
     }
 
     /// What is said of claims when the pod fits nowhere.

@@ -8,7 +8,7 @@ use crate::preemption::{self, NoRoom};
 use crate::profile::Profile;
 use crate::queue::Entry;
 use crate::ranking::{Claims, Ranking};
-use crate::verdict::Plugin;
+use crate::verdict::{Diagnosis, Plugin};
 use crate::volumes::Preparation;
 use kinds::{Object, Pod};
 use std::sync::Arc;
@@ -28,10 +28,10 @@ impl Scheduler {
         };
         let mut ranking = self.ranking(&entry.shape, claims);
         let decision = match self.choose(&mut ranking, &entry.pod, nominated) {
-            Some(slot) => {
-                let place = self.assume(&ranking, &entry.pod, slot);
-                Some(self.send(entry, place, now))
-            }
+            Some(slot) => Some(match self.assume(&ranking, &entry.pod, slot) {
+                Ok(place) => self.send(entry, place, now),
+                Err(diagnosis) => self.try_again(entry.pod, *diagnosis, now),
+            }),
             None if self.is_late(&ranking, &entry) => {
                 self.queue.put_back(&entry.pod.key());
                 None
@@ -48,17 +48,39 @@ impl Scheduler {
         ranking.is_closed() && self.queue.is_ahead(&entry.pod.key()) && !could_preempt()
     }
 
-    /// Puts a pod in its place, with what it needs there set aside for it.
-    pub(super) fn assume(&mut self, ranking: &Ranking, pod: &Arc<Object<Pod>>, slot: Slot) -> Place {
+    /// Puts a pod in its place, with what it needs there set aside for it. Volumes and classes are looked up where they
+    /// are kept, and change while a pod is decided about: an error if what spoke for the node is there no more.
+    pub(super) fn assume(
+        &mut self,
+        ranking: &Ranking,
+        pod: &Arc<Object<Pod>>,
+        slot: Slot,
+    ) -> Result<Place, Box<Diagnosis>> {
         let spot = self.cluster.spot(slot);
-        let node = spot.name.clone();
-        let prepared = spot.node.as_ref().and_then(|node| ranking.volumes.prepare(&self.cluster, node).ok());
-        let volumes = Preparation { timeout: ranking.profile.binding_timeout, ..prepared.unwrap_or_default() };
+        let name = spot.name.clone();
+        let Some(node) = spot.node.as_ref() else {
+            return Err(Box::new(Diagnosis::failure(format!("node {name:?} not found"))));
+        };
+        let lost = |plugin: Plugin, why: &str| {
+            let error = format!("running Reserve plugin {:?}: on node {name:?}: {why}", plugin.name());
+            Box::new(Diagnosis::failure(error))
+        };
+        let prepared = ranking.volumes.prepare(&self.cluster, node);
+        let prepared = prepared.map_err(|why| lost(Plugin::VolumeBinding, why))?;
+        let timeout = ranking.profile.binding_timeout;
+        let devices = ranking.devices.reserve(&mut self.cluster, slot, timeout);
+        let devices = devices.map_err(|refusal| lost(refusal.plugin, &refusal.reasons.join(", ")))?;
+        let volumes = Preparation { timeout, ..prepared };
         self.cluster.taken_volumes.extend(volumes.matched.iter().cloned());
-        let devices = ranking.devices.reserve(&mut self.cluster, &node, ranking.profile.binding_timeout);
         self.assumed.insert(pod.key());
-        self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &node);
-        Place { node, volumes, devices }
+        self.cluster.put_pod(pod.clone(), ranking.shape.clone(), &name);
+        Ok(Place { node: name, volumes, devices })
+    }
+
+    /// A pod that something went wrong with.
+    fn try_again(&mut self, pod: Arc<Object<Pod>>, diagnosis: Diagnosis, now: Instant) -> Decision {
+        self.queue.retry(&pod.key(), now);
+        Decision::Wait { pod, diagnosis, room: None }
     }
 
     /// A pod is on its way to its place.
@@ -78,8 +100,7 @@ impl Scheduler {
     fn wait(&mut self, ranking: &mut Ranking, pod: Arc<Object<Pod>>, now: Instant) -> Decision {
         let mut diagnosis = ranking.diagnose(&self.cluster);
         if diagnosis.error.is_some() {
-            self.queue.retry(&pod.key(), now);
-            return Decision::Wait { pod, diagnosis, room: None };
+            return self.try_again(pod, diagnosis, now);
         }
         diagnosis.release = ranking.devices.release(&diagnosis.reasons);
         let room = preemption::make_room(ranking, &self.cluster, &pod);
@@ -137,5 +158,59 @@ impl Scheduler {
             self.rankings.pop_first();
         }
         self.rankings.insert(ranking.shape.number, ranking);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{Fixture, caches, node, pod};
+    use kinds::{Object, PersistentVolume, PersistentVolumeClaim, StorageClass};
+    use object::{Value, json};
+
+    fn volume(claimed: &Value) -> Object<PersistentVolume> {
+        Object::of(&json!({
+            "metadata": { "name": "disk" },
+            "spec": {
+                "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "storageClassName": "later",
+                "claimRef": claimed,
+            },
+            "status": { "phase": "Available" },
+        }))
+    }
+
+    #[test]
+    fn a_pod_whose_volume_is_gone_between_choosing_and_taking_a_node_is_tried_again() {
+        let mut caches = caches();
+        caches.put(volume(&Value::Null));
+        caches.put(Object::<StorageClass>::of(&json!({
+            "metadata": { "name": "later" }, "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        })));
+        caches.put(Object::<PersistentVolumeClaim>::of(&json!({
+            "metadata": { "name": "data", "namespace": "default", "uid": "data" },
+            "spec": {
+                "storageClassName": "later", "accessModes": ["ReadWriteOnce"],
+                "resources": { "requests": { "storage": "1Gi" } },
+            },
+        })));
+        let mut others = caches.clone();
+        let mut fixture = Fixture::with(caches, &[node("a", &json!({}))]);
+        let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+        fixture.pod(&pod("p", &json!({ "spec": { "volumes": volumes } })));
+        let now = fixture.now;
+        let scheduler = &mut fixture.scheduler;
+        let entry = scheduler.queue.pop(now).unwrap();
+        let claims = scheduler.claims(&entry.pod, &entry.shape).unwrap();
+        let mut ranking = scheduler.ranking(&entry.shape, claims);
+        let slot = scheduler.choose(&mut ranking, &entry.pod, "").expect("the volume can be used on the node");
+        others.put(volume(&json!({ "namespace": "default", "name": "faster" })));
+        let refused = scheduler.assume(&ranking, &entry.pod, slot).map(|place| place.node);
+        let message = refused.map_err(|diagnosis| diagnosis.message());
+        let expected = "running Reserve plugin \"VolumeBinding\": on node \"a\": \
+             node(s) didn't find available persistent volumes to bind";
+        assert_eq!(message, Err(expected.to_owned()));
+        assert!(scheduler.cluster.taken_volumes.is_empty(), "nothing is set aside");
+        others.put(volume(&Value::Null));
+        assert!(scheduler.assume(&ranking, &entry.pod, slot).is_ok(), "it is free again");
     }
 }

@@ -143,7 +143,7 @@ impl Scheduler {
         let claims = claims.map_err(|(plugin, general)| Box::new(self.without_claims(&entry.pod, plugin, general)))?;
         let mut ranking = self.ranking(&entry.shape, claims);
         let found = match self.choose(&mut ranking, &entry.pod, promised) {
-            Some(slot) => Ok(self.assume(&ranking, &entry.pod, slot)),
+            Some(slot) => self.assume(&ranking, &entry.pod, slot),
             None => Err(Box::new(ranking.diagnose(&self.cluster))),
         };
         self.keep(ranking);
@@ -299,7 +299,7 @@ impl Scheduler {
             self.cluster.withdraw(&pod.key(), &nominated.unwrap_or_default());
             self.queue.withdraw(&pod.key());
             self.queue.retry(&pod.key(), now);
-            let diagnosis = Diagnosis { error: Some(error.to_owned()), nodes: 1, ..Diagnosis::default() };
+            let diagnosis = Diagnosis::failure(error.to_owned());
             self.decided.push_back(Decision::Wait { pod, diagnosis, room: None });
         }
         self.tell_group(key, GroupVerdict::Error(error.to_owned()));
