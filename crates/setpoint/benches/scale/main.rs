@@ -13,34 +13,39 @@ mod world;
 
 use figures::Report;
 use std::process::ExitCode;
+use tokio::runtime::{Builder, Runtime};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime can be made").block_on(run())
+    let mut report = Report::from_arguments("scale");
+    if report.wants("heal") {
+        // One client that waits: a second thread would add its own hand-overs to what is measured.
+        runtime(Builder::new_current_thread()).block_on(heal::measure(&mut report));
+    }
+    runtime(Builder::new_multi_thread()).block_on(run(&mut report));
+    report.finish()
 }
 
-async fn run() -> ExitCode {
-    let mut report = Report::from_arguments("scale");
+fn runtime(mut builder: Builder) -> Runtime {
+    builder.worker_threads(2).enable_all().build().expect("a runtime can be made")
+}
+
+async fn run(report: &mut Report) {
     if report.wants("outside") {
-        outside::measure(&mut report).await;
-    }
-    if report.wants("heal") {
-        heal::measure(&mut report).await;
+        outside::measure(report).await;
     }
     if report.wants("inside") {
-        inside::measure(&mut report).await;
+        inside::measure(report).await;
     }
     if report.wants("growth") {
-        growth::measure(&mut report).await;
+        growth::measure(report).await;
     }
     if report.wants("large") {
-        large::measure(&mut report).await;
+        large::measure(report).await;
     }
     if report.asks_for("limit") {
-        limit::measure(&mut report).await;
+        limit::measure(report).await;
     }
-    report.finish()
 }
