@@ -40,7 +40,8 @@ impl Lab {
 
     /// How much of a file is in use: room that was made for later is zeros at its end, and nobody misses it.
     pub(crate) fn used_bytes(&self, file: &str) -> u64 {
-        let bytes = std::fs::read(self.dir().join(file)).unwrap_or_default();
+        let path = self.dir().join(file);
+        let bytes = if path.exists() { std::fs::read(path).unwrap() } else { Vec::new() };
         bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
     }
 
