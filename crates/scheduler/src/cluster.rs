@@ -237,8 +237,9 @@ impl Cluster {
         }
     }
 
-    /// Puts a pod on a node, from wherever it was. Returns whether that is news.
-    pub(crate) fn put_pod(&mut self, pod: Arc<Object<Pod>>, shape: Shape, node: &str) -> bool {
+    /// Puts a pod on a node, from wherever it was. Returns what is news: that it has left a place, or was something else
+    /// there, and that it is where and what it is now.
+    pub(crate) fn put_pod(&mut self, pod: Arc<Object<Pod>>, shape: Shape, node: &str) -> [Option<(Slot, Shape)>; 2] {
         let key = pod.key();
         let slot = self.slot_for(node);
         if self.homes.get(&key) == Some(&slot) {
@@ -247,13 +248,14 @@ impl Cluster {
             if let Some(resident) = resident.filter(|resident| resident.shape.number == shape.number) {
                 let same = resident.pod.metadata.is_being_deleted() == pod.metadata.is_being_deleted();
                 resident.pod = pod;
-                if !same {
-                    self.touch(slot);
+                if same {
+                    return [None, None];
                 }
-                return !same;
+                self.touch(slot);
+                return [None, Some((slot, shape))];
             }
         }
-        self.remove_pod(&key);
+        let before = self.remove_pod(&key);
         let terms = shape.needs.terms();
         terms.for_each(|term| {
             self.topology(&term.topology);
@@ -261,10 +263,10 @@ impl Cluster {
         let slot = self.slot_for(node);
         *self.priorities.entry(shape.priority).or_default() += 1;
         let spot = &mut self.spots[slot as usize];
-        spot.take(Resident { pod, shape });
+        spot.take(Resident { pod, shape: shape.clone() });
         self.homes.insert(key, slot);
         self.touch(slot);
-        true
+        [before, Some((slot, shape))]
     }
 
     /// Gives the pods that `is_meant` other shapes; they need the same as before.
@@ -283,32 +285,32 @@ impl Cluster {
         }
     }
 
-    /// A pod is on the node that it was put on. Returns whether it is so.
-    pub(crate) fn confirm(&mut self, pod: &Arc<Object<Pod>>) -> bool {
+    /// A pod is on its node as it is known to be, which `is_alike` tells from what is known. Returns whether it is so.
+    pub(crate) fn confirm(&mut self, pod: &Arc<Object<Pod>>, is_alike: impl Fn(&Object<Pod>) -> bool) -> bool {
         let key = pod.key();
         let Some(slot) = self.homes.get(&key) else { return false };
         let spot = &mut self.spots[*slot as usize];
         let resident = spot.residents.iter_mut().find(|resident| resident.is(&key));
-        let Some(resident) = resident.filter(|_| spot.name == pod.spec.node_name) else { return false };
+        let is_there = |resident: &&mut Resident| spot.name == pod.spec.node_name && is_alike(&resident.pod);
+        let Some(resident) = resident.filter(is_there) else { return false };
         resident.pod = pod.clone();
         true
     }
 
-    /// Takes a pod off its node; returns the slot, if it was on one.
-    pub(crate) fn remove_pod(&mut self, key: &Key) -> Option<Slot> {
+    /// Takes a pod off its node; returns the slot and what it asked for, if it was on one.
+    pub(crate) fn remove_pod(&mut self, key: &Key) -> Option<(Slot, Shape)> {
         let slot = self.homes.remove(key)?;
         let spot = &mut self.spots[slot as usize];
-        for resident in spot.release(|resident| resident.is(key)) {
-            if let Entry::Occupied(mut count) = self.priorities.entry(resident.shape.priority) {
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
-                }
+        let gone = spot.release(|resident| resident.is(key)).pop()?;
+        if let Entry::Occupied(mut count) = self.priorities.entry(gone.shape.priority) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
             }
         }
         self.touch(slot);
         self.vacate(slot);
-        Some(slot)
+        Some((slot, gone.shape))
     }
 
     /// Keeps room for a pod that is to come to a node.

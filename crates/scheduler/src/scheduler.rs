@@ -118,7 +118,7 @@ impl Scheduler {
     pub fn pod_changed(&mut self, change: &Change<Pod>) {
         let gone = |pod: &Object<Pod>| pod.is_finished();
         match &change.new {
-            Some(pod) if !gone(pod) && !pod.spec.node_name.is_empty() => self.place(pod, change.old.as_deref()),
+            Some(pod) if !gone(pod) && !pod.spec.node_name.is_empty() => self.place(pod),
             Some(pod) if !gone(pod) => {
                 let nominated = |pod: &Pod| pod.status.nominated_node_name.clone();
                 let is_said = change.old.as_ref().is_some_and(|old| nominated(old) != nominated(pod));
@@ -133,19 +133,19 @@ impl Scheduler {
     }
 
     /// A pod that has a node.
-    fn place(&mut self, pod: &Arc<Object<Pod>>, old: Option<&Object<Pod>>) {
+    fn place(&mut self, pod: &Arc<Object<Pod>>) {
         let key = pod.key();
         self.unqueue(&key);
         if let Some(group) = self.group_of(pod) {
             self.joins(&group, |groups| groups.places(&group, pod.key()));
         }
-        let is_news = !(self.assumed.remove(&key) || old.is_some_and(|old| is_alike(old, pod)));
-        if !is_news && self.cluster.confirm(pod) {
+        let (was_assumed, shapes) = (self.assumed.remove(&key), &self.shapes);
+        if self.cluster.confirm(pod, |known| is_alike(known, pod, was_assumed, shapes)) {
             return;
         }
         let shape = self.shape(pod);
-        if self.cluster.put_pod(pod.clone(), shape.clone(), &pod.spec.node_name) {
-            self.freed.extend(self.cluster.slot(&pod.spec.node_name).map(|slot| (slot, "AssignedPodUpdate")));
+        for (slot, shape) in self.cluster.put_pod(pod.clone(), shape, &pod.spec.node_name).into_iter().flatten() {
+            self.freed.push((slot, "AssignedPodUpdate"));
             self.moved.push(shape);
         }
     }
@@ -207,9 +207,15 @@ impl Scheduler {
         self.gated.remove(key);
         self.clearing.remove(key);
         self.unqueue(key);
-        let home = self.cluster.home(key).map(|spot| spot.residents.iter().find(|resident| resident.is(key)));
-        self.moved.extend(home.flatten().map(|resident| resident.shape.clone()));
-        self.freed.extend(self.cluster.remove_pod(key).map(|slot| (slot, "AssignedPodDelete")));
+        self.leave(key);
+    }
+
+    /// A pod is not on its node any more, if it was on one.
+    fn leave(&mut self, key: &Key) {
+        if let Some((slot, shape)) = self.cluster.remove_pod(key) {
+            self.freed.push((slot, "AssignedPodDelete"));
+            self.moved.push(shape);
+        }
     }
 
     pub(crate) fn pending(&self) -> Pending {
@@ -282,13 +288,13 @@ fn is_claim_of(claim: &Key, pod: &Pod) -> bool {
     claim.namespace == pod.metadata.namespace && pod.claims().any(|name| name == claim.name)
 }
 
-/// Whether a pod that has a node is the same for others: how far it has come changes nothing.
-fn is_alike(old: &Pod, new: &Pod) -> bool {
-    let (before, after) = (&old.metadata, &new.metadata);
+/// Whether a pod that has a node is the same for others as it was known to be: how far it has come changes nothing, nor
+/// does a decision that has been carried out.
+fn is_alike(known: &Pod, now: &Pod, was_assumed: bool, shapes: &Shapes) -> bool {
+    let (before, after) = (&known.metadata, &now.metadata);
     before.uid == after.uid
-        && before.generation == after.generation
+        && (was_assumed || before.generation == after.generation)
         && before.is_being_deleted() == after.is_being_deleted()
-        && before.labels == after.labels
-        && old.spec.node_name == new.spec.node_name
-        && !(old.is_resizing() || new.is_resizing())
+        && shapes.are_alike(&before.labels, &after.labels)
+        && !(known.is_resizing() || now.is_resizing())
 }

@@ -61,7 +61,7 @@ impl Scheduler {
         }
         // It did not get to its node after all.
         let node = self.cluster.home(&key).map(|spot| spot.name.clone());
-        self.freed.extend(self.cluster.remove_pod(&key).map(|slot| (slot, "AssignedPodDelete")));
+        self.leave(&key);
         let pod = self.cluster.caches.of::<Pod>().get(&key);
         if let Some(pod) = pod.filter(|pod| pod.spec.node_name.is_empty()) {
             self.await_node(&pod);

@@ -314,3 +314,46 @@ fn pods_of_many_sets_are_spread_evenly_over_large_nodes() {
     let (least, most) = (counts.values().min(), counts.values().max());
     assert!(least >= Some(&24) && most <= Some(&36), "{least:?} to {most:?} on {} nodes", counts.len());
 }
+
+/// One node, a loner on it, and a pod that waits because the two must be apart; the loner is on its way or there.
+fn kept_away(is_there: bool) -> (Fixture, Value) {
+    let mut fixture = Fixture::new(&[in_zone("x1", "x")]);
+    let loner = labelled("loner", "loner", &json!({}));
+    fixture.scheduler.cluster.caches.put::<kinds::Pod>(Object::of(&loner));
+    assert_eq!(fixture.place(&loner), "loner on x1");
+    if is_there {
+        fixture.update(&loner, &on("x1", loner.clone()));
+    }
+    let apart = near("podAntiAffinity", &[term("loner", ZONE)]);
+    let shy = labelled("shy", "shy", &merged(apart, &json!({ "tolerations": [{ "operator": "Exists" }] })));
+    let refused = fixture.place(&shy);
+    assert!(refused.starts_with("0/1"), "{refused}");
+    fixture.pass(60);
+    assert!(fixture.decisions().is_empty(), "nothing has changed");
+    (fixture, loner)
+}
+
+#[test]
+fn who_is_kept_away_by_a_pod_may_come_when_that_cannot_be_bound() {
+    let (mut fixture, loner) = kept_away(false);
+    fixture.node(&merged(in_zone("x1", "x"), &json!({ "spec": { "unschedulable": true } })));
+    assert!(fixture.decisions().iter().all(|told| told.starts_with("0/1")));
+    fixture.pass(60);
+    fixture.fail(&loner);
+    assert_eq!(fixture.decisions(), ["shy on x1"]);
+}
+
+#[test]
+fn labels_that_a_pod_was_given_on_its_way_count() {
+    let (mut fixture, loner) = kept_away(false);
+    fixture.update(&loner, &merged(on("x1", loner.clone()), &json!({ "metadata": { "labels": { "app": "friend" } } })));
+    assert_eq!(fixture.decisions(), ["shy on x1"]);
+}
+
+#[test]
+fn who_is_kept_away_by_a_pod_may_come_when_that_is_given_other_labels() {
+    let (mut fixture, loner) = kept_away(true);
+    let there = on("x1", loner);
+    fixture.update(&there, &merged(there.clone(), &json!({ "metadata": { "labels": { "app": "friend" } } })));
+    assert_eq!(fixture.decisions(), ["shy on x1"]);
+}

@@ -95,6 +95,8 @@ enum Step {
     Failed(usize),
     /// A node takes no pods for a while, or does again.
     Switched(usize),
+    /// Somebody who has a place belongs to another app.
+    Relabelled(usize, usize),
     Passed(u64),
 }
 
@@ -104,6 +106,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => any::<usize>().prop_map(Step::Gone),
         1 => any::<usize>().prop_map(Step::Failed),
         1 => any::<usize>().prop_map(Step::Switched),
+        1 => (any::<usize>(), 0..3_usize).prop_map(|(lot, app)| Step::Relabelled(lot, app)),
         1 => (0..20_u64).prop_map(Step::Passed),
     ];
     prop::collection::vec(step, 1..80)
@@ -117,13 +120,16 @@ struct Life {
     wishes: Vec<Wish>,
     alive: BTreeSet<usize>,
     homes: BTreeMap<usize, usize>,
+    /// Those whose binding can fail no more.
+    arrived: BTreeSet<usize>,
 }
 
 impl Life {
     fn begin(machines: Vec<Machine>) -> Self {
         let nodes: Vec<Value> = machines.iter().enumerate().map(|(at, one)| machine(at, one)).collect();
         let fixture = Fixture::new(&nodes);
-        Life { fixture, machines, wishes: Vec::new(), alive: BTreeSet::new(), homes: BTreeMap::new() }
+        let (alive, arrived) = (BTreeSet::new(), BTreeSet::new());
+        Life { fixture, machines, wishes: Vec::new(), alive, homes: BTreeMap::new(), arrived }
     }
 
     fn take(&mut self, step: &Step, sorts: &[Wish]) {
@@ -144,7 +150,8 @@ impl Life {
                 self.homes.remove(&gone);
             }
             Step::Failed(lot) => {
-                let Some(failed) = one_of(self.homes.keys().copied().collect(), *lot) else { return };
+                let on_their_way = self.homes.keys().copied().filter(|pod| !self.arrived.contains(pod));
+                let Some(failed) = one_of(on_their_way.collect(), *lot) else { return };
                 self.homes.remove(&failed);
                 self.fixture.fail(&wish(failed, &self.wishes[failed]));
             }
@@ -153,8 +160,22 @@ impl Life {
                 self.machines[at].closed ^= true;
                 self.fixture.node(&machine(at, &self.machines[at]));
             }
+            Step::Relabelled(lot, app) => {
+                let Some(pod) = one_of(self.homes.keys().copied().collect(), *lot) else { return };
+                let old = self.bound(pod);
+                self.wishes[pod].app = *app;
+                self.arrived.insert(pod);
+                self.fixture.update(&old, &self.bound(pod));
+            }
             Step::Passed(seconds) => self.fixture.pass(*seconds),
         }
+    }
+
+    /// A pod that has a place, as the caches see it.
+    fn bound(&self, pod: usize) -> Value {
+        let mut bound = wish(pod, &self.wishes[pod]);
+        merge(&mut bound, &json!({ "spec": { "nodeName": format!("n{}", self.homes[&pod]) } }));
+        bound
     }
 
     /// Lets the scheduler do what there is to do.
