@@ -134,6 +134,11 @@ impl Set {
         self.annotations.insert(super::revision::MAX_REPLICAS.to_owned(), most.to_string());
     }
 
+    /// So many are available and stay: a set that was just made smaller still reports those that it is about to lose.
+    pub(super) fn lasting(&self) -> i32 {
+        self.status.available_replicas.min(self.replicas)
+    }
+
     fn changes_size(&self) -> bool {
         self.observed.as_ref().is_none_or(|observed| observed.spec.replicas != self.replicas)
     }

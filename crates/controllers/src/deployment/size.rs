@@ -46,20 +46,17 @@ pub(super) fn grow_new(rollout: &mut Rollout) -> bool {
 pub(super) fn shrink_old(rollout: &mut Rollout) {
     let limits = Limits::of(rollout.deployment);
     // Pods of the new set that are not available yet must not be counted twice.
-    let new_unavailable = rollout.new.as_ref().map_or(0, |set| set.replicas - set.status.available_replicas);
+    let new_unavailable = rollout.new.as_ref().map_or(0, |set| set.replicas - set.lasting());
     let mut may_go = rollout.total() - limits.least - new_unavailable;
     if may_go <= 0 {
         return;
     }
     for set in &mut rollout.old {
-        let unhealthy = (set.replicas - set.status.available_replicas).clamp(0, may_go);
+        let unhealthy = (set.replicas - set.lasting()).clamp(0, may_go);
         set.replicas -= unhealthy;
         may_go -= unhealthy;
     }
-    // What is left of sets that are to be empty is on its way out.
-    let counted = rollout.old.iter().filter(|set| set.replicas > 0).chain(&rollout.new);
-    let available: i32 = counted.map(|set| set.status.available_replicas).sum();
-    let mut spare = (available - limits.least).max(0);
+    let mut spare = (rollout.sets().map(Set::lasting).sum::<i32>() - limits.least).max(0);
     for set in &mut rollout.old {
         let gone = set.replicas.min(spare).max(0);
         set.replicas -= gone;
@@ -192,6 +189,8 @@ mod tests {
             ("new ones are available", (5, 5), vec![(8, 8)], vec![3]),
             ("unhealthy old ones go first", (0, 0), vec![(8, 8), (5, 0)], vec![8, 0]),
             ("older sets shrink before newer ones", (4, 4), vec![(4, 4), (4, 4)], vec![0, 4]),
+            ("an old set still reports what it is about to lose", (5, 5), vec![(4, 8)], vec![3]),
+            ("so does one that is to be empty", (4, 4), vec![(0, 5), (6, 6)], vec![0, 4]),
         ] {
             let deployment = deployment(10, &json!(3), &json!(2));
             let old = old.into_iter().map(|(replicas, available)| set("old", replicas, available, 13)).collect();
