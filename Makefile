@@ -3,11 +3,14 @@
 SHELL := /bin/bash
 CYCLES ?= 2000
 SEEDS ?= 20000
+ROUNDS ?= 20
 FROM ?= 0
 ARGS ?=
+# Where there are properties that are tried with generated inputs.
+PROPERTIES := package(object) | package(schema) | package(cel) | package(scheduler) | binary(model)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build up test check bench torture simulate clean
+.PHONY: help setup build up test check bench torture simulate explore clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +52,13 @@ simulate: ## Run the control plane under faults from SEEDS=20000 seeds, starting
 	@scripts/setup build
 	cargo run --release --package testkit --bin simulate -- --seeds $(SEEDS) --from $(FROM)
 	for life in 0 1 2 3; do cargo run --release --package testkit --bin simulate -- --crashes $$life || exit; done
+
+explore: ## Try every property with inputs of its own, ROUNDS=20 times
+	@scripts/setup build
+	for round in $$(seq $(ROUNDS)); do \
+	    seed=$$RANDOM$$RANDOM; echo "round $$round of $(ROUNDS): PROPTEST_RNG_SEED=$$seed"; \
+	    PROPTEST_RNG_SEED=$$seed cargo nextest run --workspace -E '$(PROPERTIES)' || exit; \
+	done
 
 clean: ## Remove what was built
 	cargo clean

@@ -262,7 +262,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn what_is_printed_reads_as_the_same_tree(tree in tree()) {

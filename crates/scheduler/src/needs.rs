@@ -322,8 +322,8 @@ impl Shapes {
 
     /// Whether labels are the same to whoever looks at labels.
     pub(crate) fn are_alike(&self, one: &Labels, other: &Labels) -> bool {
-        let tell = |key: &&String| one.get(*key) != other.get(*key) && self.looked_at.contains(*key);
-        one == other || !one.keys().chain(other.keys()).any(|key| tell(&key))
+        let differs = |key: &String| one.get(key) != other.get(key) && self.looked_at.contains(key);
+        one == other || !one.keys().chain(other.keys()).any(differs)
     }
 
     /// The shape of a pod that had another one before some of its labels were looked at.

@@ -264,7 +264,7 @@ async fn agree(backend: Backend, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn memory_agrees_with_the_model(ops in proptest::collection::vec(op(), 1..120)) {
@@ -273,7 +273,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn sqlite_agrees_with_the_model(ops in proptest::collection::vec(op(), 1..120)) {
@@ -283,7 +283,7 @@ proptest! {
 
 #[test]
 fn etcd_agrees_with_the_model() {
-    let config = ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 20, ..ProptestConfig::default() };
     for version in available_versions() {
         let runtime = runtime();
         let server = runtime.block_on(Etcd::start(version));

@@ -95,7 +95,6 @@ fn a_program_can_be_shared_between_threads() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever people write, they get an answer.
     #[test]
@@ -230,7 +229,6 @@ const MEMBERS: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn values_of_all_kinds_meet_without_harm(source in anything()) {

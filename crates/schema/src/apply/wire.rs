@@ -273,7 +273,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn nothing_makes_the_reader_panic(text in r#"(\{|\}|"|:|,|\.|f:|k:\{|v:|i:|x:|\\"|1|a|null|é){0,24}"#) {
