@@ -7,7 +7,7 @@ ROUNDS ?= 20
 FROM ?= 0
 ARGS ?=
 # Where there are properties that are tried with generated inputs.
-PROPERTIES := package(object) | package(schema) | package(cel) | package(scheduler) | binary(model)
+PROPERTIES := package(object) | package(schema) | package(cel) | package(scheduler) | package(controllers) | binary(model)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build up test check bench torture simulate explore clean

@@ -64,7 +64,7 @@ impl Replicated for ReplicaSet {
     }
 }
 
-fn observe(caches: &Caches, request: &Request) -> Option<Observed<ReplicaSet>> {
+pub(crate) fn observe(caches: &Caches, request: &Request) -> Option<Observed<ReplicaSet>> {
     let (sets, pods) = (caches.of::<ReplicaSet>(), caches.of::<Pod>());
     let owner = sets.get(&request.key)?;
     let related = match owner.metadata.controller() {

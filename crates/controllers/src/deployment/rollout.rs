@@ -122,16 +122,19 @@ impl Set {
 
     /// Whether it neither has pods nor is to have any, and its loop has seen that.
     pub(super) fn is_abandoned(&self) -> bool {
-        let seen = |observed: &Arc<Object<ReplicaSet>>| {
-            observed.spec.replicas == 0 && observed.metadata.generation <= self.status.observed_generation
-        };
-        self.replicas == 0 && self.status.replicas == 0 && self.observed.as_ref().is_some_and(seen)
+        let is_meant = self.observed.as_ref().is_some_and(|observed| observed.spec.replicas == 0);
+        self.replicas == 0 && self.status.replicas == 0 && is_meant && !self.is_to_report()
     }
 
     /// Notes how large the deployment is, by which later changes of its size are told from its progress.
     pub(super) fn note_size(&mut self, wanted: i32, most: i32) {
         self.annotations.insert(super::revision::DESIRED_REPLICAS.to_owned(), wanted.to_string());
         self.annotations.insert(super::revision::MAX_REPLICAS.to_owned(), most.to_string());
+    }
+
+    /// Whether it has yet to report since it was changed.
+    pub(super) fn is_to_report(&self) -> bool {
+        self.observed.as_ref().is_some_and(|observed| observed.metadata.generation > self.status.observed_generation)
     }
 
     /// So many are available and stay: a set that was just made smaller still reports those that it is about to lose.

@@ -42,8 +42,12 @@ pub(super) fn grow_new(rollout: &mut Rollout) -> bool {
     set.replicas != before
 }
 
-/// Makes old sets smaller, as far as enough pods stay available: first by what is not available anyway.
+/// Makes old sets smaller, as far as enough pods stay available: first by what is not available anyway. What a set reports
+/// may be about pods that it has lost since, if it was made smaller and larger again: then this has to wait.
 pub(super) fn shrink_old(rollout: &mut Rollout) {
+    if rollout.sets().any(Set::is_to_report) {
+        return;
+    }
     let limits = Limits::of(rollout.deployment);
     // Pods of the new set that are not available yet must not be counted twice.
     let new_unavailable = rollout.new.as_ref().map_or(0, |set| set.replicas - set.lasting());

@@ -1,5 +1,7 @@
 //! Whole rollouts: the loop against sets that do what they are told.
 
+mod availability;
+
 use super::*;
 use crate::fixture::{NOW, World, reported};
 use kinds::Time;
