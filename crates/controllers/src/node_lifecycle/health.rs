@@ -28,6 +28,8 @@ pub(super) struct Verdict {
     /// The status of its condition `Ready`: `True`, `False` or `Unknown`.
     pub(super) ready: &'static str,
     pub(super) was_ready: bool,
+    /// How long until it counts as silent, if nothing comes from it; none if it does.
+    pub(super) patience: Option<Duration>,
     /// What its conditions are to be, if it is silent and they say otherwise.
     pub(super) conditions: Option<Vec<Value>>,
 }
@@ -46,7 +48,8 @@ impl Health {
             self.heard = now;
         }
         let grace = if ready.is_none() { STARTUP_GRACE } else { GRACE };
-        let is_silent = now.since(self.heard) > grace;
+        let patience = (self.heard + grace).since(now);
+        let is_silent = patience.is_zero();
         let status = match ready.map(|ready| ready.status.as_str()) {
             _ if is_silent => "Unknown",
             Some("True") => "True",
@@ -55,7 +58,7 @@ impl Health {
         };
         let was_ready = std::mem::replace(&mut self.was_ready, status == "True");
         let conditions = is_silent.then(|| unknown(node, now)).filter(|conditions| !conditions.is_empty());
-        Verdict { ready: status, was_ready, conditions }
+        Verdict { ready: status, was_ready, patience: (!is_silent).then_some(patience), conditions }
     }
 }
 

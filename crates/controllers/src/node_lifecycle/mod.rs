@@ -1,10 +1,12 @@
 //! Node lifecycle: what a node reports becomes taints, and one that reports nothing is marked as unknown.
 //!
-//! Taints that keep pods away follow the conditions of a node at once, one key per node. Whether nodes are heard of is
-//! looked at all together every few seconds, since how many are silent in a zone decides how fast pods may be driven
-//! off. Driving them off is the business of taint eviction.
+//! Taints that keep pods away, and the readiness of the pods that are there, follow the conditions of a node at once, one
+//! key per node. Whether nodes are heard of is looked at all together, every few seconds and when the patience with one
+//! of them ends, since how many are silent in a zone decides how fast pods may be driven off. Driving them off is the
+//! business of taint eviction.
 
 mod health;
+mod pods;
 mod taints;
 mod zones;
 
@@ -39,8 +41,15 @@ pub(crate) fn controller(settings: &Settings) -> Controller {
         .workers(WORKERS)
         .plans(move |caches, request| match request.key.name.as_str() {
             SWEEP => monitor.lock().sweep(caches, request.now),
-            _ => caches.of::<Node>().get(&request.key).map(|node| taints::plan(&node, request.now)).unwrap_or_default(),
+            _ => caches.of::<Node>().get(&request.key).map(|node| plan(caches, &node, request.now)).unwrap_or_default(),
         })
+}
+
+/// What follows from what is said of a node.
+fn plan(caches: &Caches, node: &Object<Node>, now: Time) -> Plan {
+    let mut plan = taints::plan(node, now);
+    pods::mark(&mut plan, node, &caches.of::<Pod>().by("node", &node.metadata.name), now);
+    plan
 }
 
 /// What is known of nodes that no object says: since when each has been silent, and how fast pods may be driven off.
@@ -74,22 +83,24 @@ impl Monitor {
             verdicts.push((node.clone(), health.look(node, lease.as_deref(), now)));
         }
         let allowed = self.zones.allow(&verdicts, now);
+        let mut next = self.zones.next_turn(now).map_or(PERIOD, |turn| turn.min(PERIOD));
         for (node, verdict) in &verdicts {
+            next = verdict.patience.map_or(next, |patience| patience.min(next));
             if report(&mut plan, node, verdict) {
                 // The same object cannot be replaced twice from one look.
-                plan.requeue_after(SOON);
+                next = SOON;
                 continue;
             }
-            let wanted = taints::eviction(verdict.ready).filter(|_| allowed.contains(&node.metadata.name));
+            let due = taints::eviction(verdict.ready).filter(|_| allowed.contains(&node.metadata.name));
+            // New pods are kept away before those that are there are driven off.
+            let wanted = due.filter(|key| taints::keeps_away(node, key));
+            if wanted != due {
+                next = SOON;
+            }
             let keeps = taints::eviction(verdict.ready).is_some() && !self.zones.are_all_dark();
             taints::set_eviction(&mut plan, node, wanted, keeps, now);
         }
-        for (node, verdict) in &verdicts {
-            if verdict.ready == "Unknown" || verdict.ready == "False" && verdict.was_ready {
-                mark_pods(&mut plan, caches, node, now);
-            }
-        }
-        plan.requeue_after(self.zones.next_turn(now).map_or(PERIOD, |turn| turn.clamp(SOON, PERIOD)));
+        plan.requeue_after(next.max(SOON));
         plan
     }
 
@@ -121,22 +132,6 @@ fn merged(old: &[Value], new: &[Value]) -> Value {
         }
     }
     json!(merged)
-}
-
-/// Pods on a node that is no longer ready are not ready either: services must not send to them.
-fn mark_pods(plan: &mut Plan, caches: &Caches, node: &Object<Node>, now: Time) {
-    for pod in caches.of::<Pod>().by("node", &node.metadata.name) {
-        if !pod.is_ready() || pod.metadata.is_being_deleted() {
-            continue;
-        }
-        let mut conditions = pod.json().path(&["status", "conditions"]).as_array().cloned().unwrap_or_default();
-        for condition in conditions.iter_mut().filter(|condition| condition.text("type") == "Ready") {
-            condition["status"] = json!("False");
-            condition["lastTransitionTime"] = json!(now);
-        }
-        plan.patch_in(&pod, "status", json!({ "status": { "conditions": conditions } }));
-        plan.event(Note::warning(&pod, "NodeNotReady", "Node is not ready"));
-    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,11 @@ pub(super) fn eviction(ready: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether a taint keeps new pods away from a node.
+pub(super) fn keeps_away(node: &Object<Node>, key: &str) -> bool {
+    node.spec.taints.iter().any(|taint| taint.key == key && taint.effect == "NoSchedule")
+}
+
 /// Puts the taint that drives pods off, or takes it off. `keeps`: one that is there stays, since its turn has come
 /// before.
 pub(super) fn set_eviction(plan: &mut Plan, node: &Object<Node>, wanted: Option<&str>, keeps: bool, now: Time) {
