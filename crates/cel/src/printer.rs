@@ -262,7 +262,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn what_is_printed_reads_as_the_same_tree(tree in tree()) {
             let printed = tree.to_string();

@@ -84,7 +84,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn bytes_survive(bytes: Vec<u8>) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes.clone()));

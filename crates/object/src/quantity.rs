@@ -357,7 +357,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn the_canonical_form_means_the_same_and_is_its_own(
             text in "[+-]?[0-9]{1,12}(\\.[0-9]{1,9})?(n|u|m||k|M|G|T|Ki|Mi|Gi|e[0-6]|e-[0-6])"

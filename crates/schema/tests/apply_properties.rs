@@ -189,7 +189,6 @@ fn write() -> impl Strategy<Value = Write> {
 }
 
 proptest! {
-
     #[test]
     fn applying_twice_is_applying_once(live in object(LEFT), applied in object(LEFT)) {
         let world = World::new();

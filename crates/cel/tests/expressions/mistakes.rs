@@ -95,7 +95,6 @@ fn a_program_can_be_shared_between_threads() {
 }
 
 proptest! {
-
     /// Whatever people write, they get an answer.
     #[test]
     fn no_text_is_too_strange(words in prop::collection::vec(prop::sample::select(WORDS), 0..20)) {
@@ -229,7 +228,6 @@ const MEMBERS: &[&str] = &[
 ];
 
 proptest! {
-
     #[test]
     fn values_of_all_kinds_meet_without_harm(source in anything()) {
         let environment = Environment::new().typed("d", Type::Dyn).with_bindings();

@@ -477,7 +477,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn whatever_is_owned_is_owned_after_packing(
             paths in prop::collection::vec(prop::collection::vec(element(), 1..5), 0..12), name in ".{0,200}",

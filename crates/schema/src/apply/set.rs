@@ -267,7 +267,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn the_algebra_is_that_of_sets_of_paths(a in paths(), b in paths()) {
             let (left, right) = (set(&a), set(&b));

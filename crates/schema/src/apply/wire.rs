@@ -273,7 +273,6 @@ mod tests {
     }
 
     proptest! {
-
         #[test]
         fn nothing_makes_the_reader_panic(text in r#"(\{|\}|"|:|,|\.|f:|k:\{|v:|i:|x:|\\"|1|a|null|é){0,24}"#) {
             if let Ok(set) = FieldSet::parse(text.as_bytes()) {
