@@ -63,13 +63,18 @@ pub fn all(settings: &Settings) -> Vec<Controller> {
 
 type Make = fn() -> Controller;
 
-/// Loops that find everything they have to know in objects.
+/// Loops that find everything they have to know in objects. They hear of a change in this order: who makes pods comes
+/// first, for that is what users wait for.
 const ALL: &[Make] = &[
+    replica_set::controller,
+    deployment::controller,
+    stateful_set::controller,
+    daemon_set::controller,
+    job::controller,
+    replication_controller::controller,
     attach_detach::controller,
     bootstrap_signer::controller,
     cron_job::controller,
-    daemon_set::controller,
-    deployment::controller,
     disruption::controller,
     endpoint_slice::controller,
     endpoint_slice_mirroring::controller,
@@ -77,7 +82,6 @@ const ALL: &[Make] = &[
     ephemeral_volume::controller,
     garbage_collector::controller,
     horizontal_pod_autoscaler::controller,
-    job::controller,
     legacy_token_cleaner::controller,
     namespace::controller,
     persistent_volume::controller,
@@ -86,13 +90,10 @@ const ALL: &[Make] = &[
     protection::attributes_classes,
     protection::claims,
     protection::volumes,
-    replica_set::controller,
-    replication_controller::controller,
     resource_claim::controller,
     resource_quota::controller,
     role_aggregation::controller,
     service_account::controller,
-    stateful_set::controller,
     taint_eviction::controller,
     token_cleaner::controller,
     ttl::controller,

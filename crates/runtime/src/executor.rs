@@ -338,7 +338,7 @@ fn gone_is_done(result: Result<Raw, ApiError>) -> Result<Option<Raw>, ApiError> 
 impl Caches {
     /// Waits until an object is gone from its cache, or known to be on its way out.
     async fn gone(&self, target: &Target) {
-        let Some(informer) = self.all().iter().find(|informer| informer.id() == target.id) else { return };
+        let Some(informer) = self.all().find(|informer| informer.id() == target.id) else { return };
         let mut progress = informer.progress();
         while informer.has(&target.key, &target.uid) {
             if progress.changed().await.is_err() {

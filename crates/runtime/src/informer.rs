@@ -32,8 +32,6 @@ impl<K: Kind> Debug for Informer<K> {
 /// An informer of whatever kind.
 pub(crate) trait AnyInformer: Debug + Send + Sync {
     fn id(&self) -> Id;
-    /// The type by which objects are read.
-    fn view(&self) -> TypeId;
     fn progress(&self) -> watch::Receiver<Progress>;
     fn reads(&self) -> u64;
     /// Whether the object is there and not on its way out.
@@ -51,10 +49,6 @@ impl<K: Kind> Default for Informer<K> {
 impl<K: Kind> AnyInformer for Informer<K> {
     fn id(&self) -> Id {
         K::ID
-    }
-
-    fn view(&self) -> TypeId {
-        TypeId::of::<K>()
     }
 
     fn progress(&self) -> watch::Receiver<Progress> {
@@ -126,11 +120,14 @@ impl<K: Kind> Sink for Informer<K> {
 
 /// The caches of a process: one per kind, shared by all its loops. Which there are is settled before they start.
 #[derive(Clone, Debug, Default)]
-pub struct Caches(Arc<Vec<Arc<dyn AnyInformer>>>);
+pub struct Caches(Arc<Informers>);
+
+/// By the types by which objects are read: looked up for every event and every plan, so nobody is asked for their type.
+type Informers = Vec<(TypeId, Arc<dyn AnyInformer>)>;
 
 /// Caches that are there for as long as somebody else has them.
 #[derive(Clone, Debug)]
-pub(crate) struct WeakCaches(Weak<Vec<Arc<dyn AnyInformer>>>);
+pub(crate) struct WeakCaches(Weak<Informers>);
 
 impl WeakCaches {
     pub(crate) fn upgrade(&self) -> Option<Caches> {
@@ -153,12 +150,12 @@ impl Caches {
     }
 
     fn informer<K: Kind>(&self) -> Option<Arc<Informer<K>>> {
-        let found = self.0.iter().find(|informer| informer.view() == TypeId::of::<K>())?;
+        let (_, found) = self.0.iter().find(|(view, _)| *view == TypeId::of::<K>())?;
         found.clone().as_any().downcast().ok()
     }
 
-    pub(crate) fn all(&self) -> &[Arc<dyn AnyInformer>] {
-        &self.0
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn AnyInformer>> {
+        self.0.iter().map(|(_, informer)| informer)
     }
 
     /// The informer of a kind, made now if there is none.
@@ -168,13 +165,13 @@ impl Caches {
         }
         let informer = Arc::new(Informer::<K>::default());
         let informers = Arc::get_mut(&mut self.0).expect("kinds are declared before the caches are shared");
-        informers.push(informer.clone());
+        informers.push((TypeId::of::<K>(), informer.clone()));
         informer
     }
 
     /// Waits until the cache of a kind has seen a version; at once if nobody keeps one.
     pub(crate) async fn reached(&self, id: &Id, version: u64) {
-        let Some(informer) = self.0.iter().find(|informer| informer.id() == *id) else { return };
+        let Some(informer) = self.all().find(|informer| informer.id() == *id) else { return };
         // The sender lives in the informer, which is in `self`.
         let _ = informer.progress().wait_for(|progress| progress.version >= version).await;
     }
@@ -187,7 +184,7 @@ impl Caches {
 
     /// Waits until every cache has seen everything that was there at first.
     pub async fn synced(&self) {
-        for informer in self.0.iter() {
+        for informer in self.all() {
             let _ = informer.progress().wait_for(|progress| progress.synced).await;
         }
     }

@@ -166,7 +166,7 @@ impl Manager {
 
     /// How often caches were read.
     pub fn cache_reads(&self) -> u64 {
-        self.caches.all().iter().map(|informer| informer.reads()).sum()
+        self.caches.all().map(|informer| informer.reads()).sum()
     }
 
     /// How often the loops have asked the API for something.

@@ -111,7 +111,7 @@ async fn sync<S: Sink>(sink: &S, events: &mut dyn Events) -> Result<String, ApiE
                     seen.insert(key);
                 }
                 Event::Deleted(raw) => {
-                    seen.remove(&sink.read(raw)?.key());
+                    seen.remove(&gone(&raw)?.key());
                 }
                 Event::Bookmark { version, initial_end: true } => {
                     sink.others(&seen).iter().for_each(|key| sink.remove(key));
@@ -135,9 +135,9 @@ fn apply<S: Sink>(sink: &S, event: Event) -> Result<String, ApiError> {
             version
         }
         Event::Deleted(raw) => {
-            let item = sink.read(raw)?;
+            let item = gone(&raw)?;
             sink.remove(&item.key());
-            item.meta().resource_version.clone()
+            item.metadata.resource_version
         }
         Event::Bookmark { version, .. } => version,
     };
@@ -145,6 +145,37 @@ fn apply<S: Sink>(sink: &S, event: Event) -> Result<String, ApiError> {
     Ok(version)
 }
 
+/// Which object is gone: nobody reads more of it.
+fn gone(raw: &Raw) -> Result<Partial, ApiError> {
+    Partial::read(raw).map_err(ApiError::internal)
+}
+
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::informer::Informer;
+    use bytes::Bytes;
+    use kinds::Pod;
+    use object::{Value, json};
+
+    fn raw(version: &str, spec: &Value) -> Raw {
+        let metadata = json!({ "namespace": "a", "name": "x", "resourceVersion": version });
+        Raw::from(Bytes::from(json!({ "metadata": metadata, "spec": spec }).to_string()))
+    }
+
+    #[test]
+    fn what_is_gone_leaves_the_cache_even_if_nobody_can_read_it() {
+        let pods = Informer::<Pod>::default();
+        let unreadable = json!("from a later version");
+        assert!(apply(&pods, Event::Added(raw("5", &unreadable))).is_err());
+        assert_eq!(apply(&pods, Event::Added(raw("5", &json!({})))).unwrap(), "5");
+        assert!(pods.cache.named("a", "x").is_some());
+        assert_eq!(apply(&pods, Event::Deleted(raw("7", &unreadable))).unwrap(), "7");
+        assert!(pods.cache.is_empty());
+        assert_eq!(pods.cache.progress().borrow().version, 7);
+    }
 }
