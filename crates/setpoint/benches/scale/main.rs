@@ -9,6 +9,7 @@ mod inside;
 mod large;
 mod limit;
 mod outside;
+mod way;
 mod world;
 
 use figures::Report;
