@@ -3,7 +3,7 @@
 use ambient::Tasks;
 use ambient::watch;
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
@@ -84,9 +84,22 @@ impl Process {
         Vec::from(self.words.lock().clone()).join("\n")
     }
 
-    pub fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let process = Pid::from_child(&self.child);
         rustix::process::kill_process(process, signal).expect("a child that was not waited for can be signaled");
+    }
+
+    /// Halts it without ending it. The signal alone is only asked for: on another core a thread may still answer.
+    pub fn halt(&self) {
+        self.signal(Signal::STOP);
+        let changed = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED);
+        let (_, status) = changed.expect("a child can be waited for").expect("it was waited for until it changed");
+        assert!(status.stopped(), "it ended before it was halted; its last words:\n{}", self.last_words());
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Asks the program to end and waits until it has; one that does not is killed, and that is none.

@@ -137,12 +137,12 @@ impl Etcd {
 
     /// Halts the process without ending it: connections stay open and nothing answers.
     pub fn stop(&self) {
-        self.running().signal(rustix::process::Signal::STOP);
+        self.running().halt();
     }
 
     /// Lets a halted process go on.
     pub fn resume(&self) {
-        self.running().signal(rustix::process::Signal::CONT);
+        self.running().resume();
     }
 
     fn running(&self) -> &Process {
