@@ -20,6 +20,8 @@ pub struct Report {
     name: &'static str,
     /// Only scenarios whose name contains one of these are wanted; none means all.
     words: Vec<String>,
+    /// What scenarios are told, as `name=value`.
+    options: Vec<(String, String)>,
     rows: Vec<Row>,
     plots: Vec<Plot>,
 }
@@ -44,8 +46,20 @@ impl Report {
     /// Which scenarios are wanted is read from the command line: `cargo bench --bench NAME -- word word`.
     pub fn from_arguments(name: &'static str) -> Self {
         // What cargo passes itself starts with a dash.
-        let words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-        Report { name, words, rows: Vec::new(), plots: Vec::new() }
+        let arguments = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+        let mut report = Report { name, words: Vec::new(), options: Vec::new(), rows: Vec::new(), plots: Vec::new() };
+        for argument in arguments {
+            match argument.split_once('=') {
+                Some((name, value)) => report.options.push((name.to_owned(), value.to_owned())),
+                None => report.words.push(argument),
+            }
+        }
+        report
+    }
+
+    /// What was given as `name=value`.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     pub fn wants(&self, scenario: &str) -> bool {

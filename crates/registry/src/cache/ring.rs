@@ -74,12 +74,35 @@ impl Ring {
         if revision < self.complete_after {
             return None;
         }
-        let start = self.events.partition_point(|event| event.revision() <= revision);
+        let start = self.index_after(revision);
         let mut end = self.events.len().min(start + limit);
         while end > start && end < self.events.len() && self.events[end].revision() == self.events[end - 1].revision() {
             end += 1;
         }
         Some(self.events.range(start..end).cloned().collect())
+    }
+
+    /// The index of the first event after a revision. Whoever asks has mostly seen all but the last few events, so it is
+    /// looked for from the end, in steps that double.
+    fn index_after(&self, revision: Revision) -> usize {
+        let is_seen = |index: usize| self.events[index].revision() <= revision;
+        let (mut high, mut step) = (self.events.len(), 1);
+        let mut low = loop {
+            let Some(probe) = high.checked_sub(step) else { break 0 };
+            if is_seen(probe) {
+                break probe + 1;
+            }
+            (high, step) = (probe, 2 * step);
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_seen(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 }
 

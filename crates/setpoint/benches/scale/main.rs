@@ -13,6 +13,7 @@ mod way;
 mod world;
 
 use figures::Report;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,7 +24,14 @@ fn main() -> ExitCode {
     let mut report = Report::from_arguments("scale");
     if report.wants("heal") {
         // One client that waits: a second thread would add its own hand-overs to what is measured.
-        runtime(Builder::new_current_thread()).block_on(heal::measure(&mut report));
+        let alone = runtime(Builder::new_current_thread());
+        match report.option("against").map(PathBuf::from) {
+            None => alone.block_on(heal::measure(&mut report)),
+            Some(other) => {
+                let apart = runtime(Builder::new_multi_thread());
+                alone.block_on(heal::compare(&mut report, &other, apart.handle()));
+            }
+        }
     }
     runtime(Builder::new_multi_thread()).block_on(run(&mut report));
     report.finish()

@@ -17,7 +17,7 @@ pub(crate) async fn measure(report: &mut Report) {
     let server = Server::start(PROGRAM, &[]).await;
     let client = world::client(&server.kubeconfig());
     let ambient = Ambient::real();
-    let nodes = Nodes::start(&client, &ambient);
+    let nodes = Nodes::start(&client, NODES, &ambient);
     world::nodes_are_ready(&client, NODES).await;
     let mut deployments = Following::<Deployment>::start(&client).await;
 
@@ -43,13 +43,13 @@ pub(crate) async fn measure(report: &mut Report) {
 }
 
 /// The loops of the nodes, in this process.
-struct Nodes {
+pub(crate) struct Nodes {
     _manager: Arc<Manager>,
 }
 
 impl Nodes {
-    fn start(client: &Client, ambient: &Ambient) -> Self {
-        let fleet = Fleet::new(vec![Group::parse(&NODES.to_string()).expect("a group")]).expect("a fleet");
+    pub(crate) fn start(client: &Client, count: usize, ambient: &Ambient) -> Self {
+        let fleet = Fleet::new(vec![Group::parse(&count.to_string()).expect("a group")]).expect("a fleet");
         let as_node = {
             let client = client.clone();
             move |_: &str| client.clone()
