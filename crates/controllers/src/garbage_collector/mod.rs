@@ -27,7 +27,8 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
 
 pub(crate) fn controller() -> Controller {
-    let collector = Arc::new(Collector::default());
+    let (graph, kinds) = Default::default();
+    let collector = Arc::new(Collector { graph, kinds, ready: ambient::watch::Sender::new(false) });
     let watched = collector.clone();
     Controller::new("generic-garbage-collector")
         .reports_as("garbage-collector-controller")
@@ -39,11 +40,22 @@ pub(crate) fn controller() -> Controller {
         })
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Collector {
     graph: Mutex<Graph>,
     /// The kinds that are watched, by group and kind, since that is how references name them.
     kinds: Mutex<BTreeMap<(String, String), Arc<Id>>>,
+    /// Nothing is collected before every kind has been seen in this term: an owner might be among the rest.
+    ready: ambient::watch::Sender<bool>,
+}
+
+/// For as long as the graph is kept up to date. When it ends, what is known may be out of date before the next begins.
+struct Term<'a>(&'a Collector);
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        self.0.ready.send_replace(false);
+    }
 }
 
 /// One kind's part in the graph. Keys are UIDs.
@@ -52,22 +64,22 @@ struct Watched {
     id: Arc<Id>,
     queue: Queue<Key>,
     synced: ambient::watch::Sender<bool>,
-    /// Nothing is collected before every kind has been seen: an owner might be among the rest.
-    ready: ambient::watch::Receiver<bool>,
 }
 
 impl Collector {
     /// Watches every kind there is; looks again and again whether there are new ones.
     async fn watch(self: Arc<Self>, context: Context, queue: Queue<Key>, ambient: ambient::Ambient) {
-        let ready = ambient::watch::Sender::new(false);
+        let _term = Term(&self);
+        // Those of an earlier term have ended with it.
+        self.kinds.lock().clear();
         loop {
             match context.client.discover().await {
                 Ok(found) => {
-                    for synced in self.watch_new(found, &context.client, &queue, &ambient, &ready) {
+                    for synced in self.watch_new(found, &context.client, &queue, &ambient) {
                         // The sender lives as long as its task, which ends with this one.
                         let _ = synced.clone().wait_for(|synced| *synced).await;
                     }
-                    if !ready.send_replace(true) {
+                    if !self.ready.send_replace(true) {
                         for uid in self.graph.lock().unfinished() {
                             queue.add(Key::cluster(&*uid));
                         }
@@ -85,7 +97,6 @@ impl Collector {
         client: &Client,
         queue: &Queue<Key>,
         ambient: &ambient::Ambient,
-        ready: &ambient::watch::Sender<bool>,
     ) -> Vec<ambient::watch::Receiver<bool>> {
         let mut started = Vec::new();
         let wanted = found.into_iter().filter(|resource| {
@@ -99,7 +110,7 @@ impl Collector {
             }
             let synced = ambient::watch::Sender::new(false);
             started.push(synced.subscribe());
-            let part = Watched { collector: self.clone(), id, queue: queue.clone(), synced, ready: ready.subscribe() };
+            let part = Watched { collector: self.clone(), id, queue: queue.clone(), synced };
             let (client, random) = (client.clone(), ambient.random.fork());
             ambient.tasks.spawn_until_stopped("garbage watch", async move {
                 runtime::reflect(&client, &part.id, &part, &random).await;
@@ -109,6 +120,10 @@ impl Collector {
     }
 
     async fn reconcile(&self, client: &Client, request: &Request) -> Result<Plan, ApiError> {
+        if !*self.ready.borrow() {
+            // Whatever there is to do is looked for then.
+            return Ok(Plan::default());
+        }
         let uid = &request.key.name;
         let Some(node) = self.graph.lock().get(uid) else { return Ok(Plan::default()) };
         let observed = if node.waits_to_orphan() {
@@ -245,7 +260,7 @@ impl Sink for Watched {
 
 impl Watched {
     fn wake(&self, woken: Vec<Uid>) {
-        if *self.ready.borrow() {
+        if *self.collector.ready.borrow() {
             woken.into_iter().for_each(|uid| self.queue.add(Key::cluster(&*uid)));
         }
     }

@@ -8,11 +8,12 @@ use http::{Method, Request, Response};
 use object::{ApiError, Reason};
 use parking_lot::Mutex;
 use runtime::{Event, Events, Transport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// What may happen, how often, and what did.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Faults {
     crash: Notify,
     /// The servers that have crashed and were not started again yet.
     crashed: Mutex<BTreeSet<usize>>,
+    /// The servers that reach nobody, and until when.
+    cut_off: Mutex<BTreeMap<usize, Instant>>,
     happened: AtomicU64,
     trace: Mutex<Vec<String>>,
     pace: Pace,
@@ -48,6 +51,7 @@ impl Faults {
             until_crash,
             crash: Notify::new(),
             crashed: Mutex::default(),
+            cut_off: Mutex::default(),
             happened: AtomicU64::new(0),
             trace: Mutex::default(),
             pace: Pace::default(),
@@ -89,6 +93,19 @@ impl Faults {
             _ => 1 + self.random.below(MAX_WRITES_BETWEEN_CRASHES),
         };
         self.until_crash.store(next, Ordering::SeqCst);
+    }
+
+    /// A server reaches nobody for a while: long enough, and its term ends, and it may be the next to lead all the same.
+    pub fn cut_off(&self, server: usize, time: Duration) {
+        if self.active.load(Ordering::SeqCst) {
+            self.cut_off.lock().insert(server, self.clock.monotonic() + time);
+            self.happened.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn is_cut_off(&self, server: usize) -> bool {
+        let until = self.cut_off.lock().get(&server).copied();
+        self.active.load(Ordering::SeqCst) && until.is_some_and(|until| self.clock.monotonic() < until)
     }
 
     pub fn trace(&self) -> Vec<String> {
@@ -163,7 +180,7 @@ impl Transport for Faulty {
         if self.faults.happens() {
             tokio::time::sleep(self.faults.delay()).await;
         }
-        if self.faults.happens() {
+        if self.faults.is_cut_off(self.server) || self.faults.happens() {
             return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
         }
         if self.faults.is_crashed(self.server) || self.is_too_fast(&method, &path) {
@@ -185,17 +202,18 @@ impl Transport for Faulty {
     }
 
     async fn watch(&self, request: Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
-        if self.faults.happens() {
+        if self.faults.is_cut_off(self.server) || self.faults.happens() {
             return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
         }
         let inner = self.inner.watch(request).await?;
-        Ok(Box::new(FaultyEvents { inner, faults: self.faults.clone(), is_cut: false }))
+        Ok(Box::new(FaultyEvents { inner, faults: self.faults.clone(), server: self.server, is_cut: false }))
     }
 }
 
 struct FaultyEvents {
     inner: Box<dyn Events>,
     faults: Arc<Faults>,
+    server: usize,
     is_cut: bool,
 }
 
@@ -206,6 +224,9 @@ impl Events for FaultyEvents {
             return None;
         }
         let mut events = self.inner.next().await?;
+        if self.faults.is_cut_off(self.server) {
+            return None;
+        }
         if self.faults.happens() {
             // Events of other kinds overtake these meanwhile.
             tokio::time::sleep(self.faults.delay()).await;

@@ -76,7 +76,8 @@ async fn simulate(seed: u64) -> Result<Report, String> {
     }
     users::calm_down(&world).await;
     report.faults = world.faults.stop();
-    world.revive_all().await;
+    // Who has not crashed goes on with what it has been through. One may have crashed at the very end, and would stay down.
+    report.crashes += world.pause(Duration::ZERO).await;
     settle(&world, REST).await?;
     report.revision = world.revision();
     report.trace = world.trace();

@@ -17,6 +17,9 @@ use store::{Memory, Retention};
 
 /// How many simulated nodes there are.
 pub(super) const NODES: usize = 3;
+/// How likely a server is cut off before the next edit, and for how long at most: leases take 15 seconds to run out.
+const CUTS: f64 = 0.04;
+const LONGEST_CUT_SECONDS: u64 = 40;
 
 pub struct World {
     api: Api,
@@ -144,8 +147,13 @@ impl World {
         self.faults.trace()
     }
 
-    /// Lets time pass. Servers that crash meanwhile are started again, perhaps after a while; tells how many did.
+    /// Lets time pass. Servers that crash meanwhile are started again, perhaps after a while; tells how many did. Now and
+    /// then one is cut off.
     pub async fn pause(&mut self, time: Duration) -> usize {
+        if self.random.chance(CUTS) {
+            let server = self.random.below(self.servers.len() as u64) as usize;
+            self.faults.cut_off(server, Duration::from_secs(self.random.below(LONGEST_CUT_SECONDS)));
+        }
         let end = self.clock().monotonic() + time;
         let mut crashes = 0;
         while let Ok(server) = tokio::time::timeout_at(end, self.faults.crashed()).await {
@@ -214,7 +222,6 @@ impl World {
 
     /// Ends the loops of a server, whatever they are doing, and starts new ones with nothing in their caches.
     async fn revive(&mut self, number: usize) {
-        let is_alone = self.servers.len() == 1;
         let server = &mut self.servers[number];
         let tasks = self.ambient.tasks.child();
         std::mem::replace(&mut server.running, tasks.clone()).stop().await;
@@ -224,10 +231,7 @@ impl World {
         let wanted = Loops { settings, fleet: self.nodes.clone(), ..Loops::default() };
         let loops = ControlPlane::start(&server.clients, &wanted, &ambient, &prometheus::Registry::new());
         server.loops = Some(loops.clone());
-        match is_alone {
-            true => tasks.clone().spawn_until_stopped("loops", async move { loops.work(&tasks).await }),
-            false => loops.campaign(format!("server-{number}")),
-        }
+        loops.campaign(format!("server-{number}"));
     }
 
     pub async fn stop(self) {
