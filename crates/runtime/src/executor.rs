@@ -176,7 +176,10 @@ impl Executor {
         for mark in &outcome.seen {
             match mark {
                 Mark::Version(id, version) => caches.reached(id, *version).await,
-                Mark::Gone(target) => caches.gone(target).await,
+                Mark::Gone(target) => {
+                    // What the API does not know may be something else than the object.
+                    let _ = tokio::time::timeout(BOOKMARKS, caches.gone(target)).await;
+                }
                 Mark::Fresh(id, key) => match self.version_of(id, key).await {
                     Ok(version) => caches.reached(id, version.unwrap_or(0)).await,
                     Err(_) => self.up_to_date(caches, id).await,
@@ -273,7 +276,7 @@ impl Write {
 
     fn mark(&self, version: Option<u64>) -> Option<Mark> {
         match (self, version) {
-            (Write::Delete { target, .. }, None) => Some(Mark::Gone(target.clone())),
+            (Write::Delete { target, .. } | Write::Patch { target, .. }, None) => Some(Mark::Gone(target.clone())),
             // What is posted answers with something else than the object.
             (Write::Post { .. }, _) => None,
             (write, Some(version)) => Some(Mark::Version(write.id().clone(), version)),
@@ -286,11 +289,20 @@ impl Write {
     /// What has to be seen after a failure, so that the next plan does not repeat it.
     fn mark_of_failure(&self, error: &ApiError) -> Option<Mark> {
         match error.reason() {
+            Reason::NotFound => self.is_gone(),
             Reason::AlreadyExists | Reason::Conflict => Some(Mark::Fresh(self.id().clone(), self.key())),
             _ if !is_no_answer(error) => None,
             _ if self.name().is_empty() => Some(Mark::Unknown(self.id().clone())),
             _ => Some(Mark::Fresh(self.id().clone(), self.key())),
         }
+    }
+
+    /// What was to be replaced is not there: whoever plans for it again before that is seen would make again what belongs
+    /// to it, and the garbage collector would take that away, without end.
+    fn is_gone(&self) -> Option<Mark> {
+        let Write::Update { id, object, .. } = self else { return None };
+        let uid = object.at("metadata").text("uid").to_owned();
+        Some(Mark::Gone(Target { id: id.clone(), key: self.key(), uid, version: String::new() }))
     }
 
     fn key(&self) -> Key {
@@ -422,6 +434,44 @@ mod tests {
 
         async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
             std::future::pending().await
+        }
+    }
+
+    /// A server that knows no object.
+    #[derive(Debug)]
+    struct Empty;
+
+    #[async_trait]
+    impl Transport for Empty {
+        async fn send(&self, _: http::Request<Bytes>) -> Result<http::Response<Bytes>, ApiError> {
+            let status = json!({ "kind": "Status", "code": 404, "reason": "NotFound", "message": "not found" });
+            let mut response = http::Response::new(Bytes::from(status.to_string()));
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+            Ok(response)
+        }
+
+        async fn watch(&self, _: http::Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_plans_again_for_what_is_gone_before_that_is_seen() {
+        let executor = Executor { client: Client::new(Arc::new(Empty), "test"), tell: Arc::new(|_| {}) };
+        let node = Object::<Node>::of(&json!({ "metadata": { "name": "n", "uid": "u", "resourceVersion": "5" } }));
+        let (mut replaced, mut patched) = (Plan::default(), Plan::default());
+        let object = json!({ "metadata": { "name": "n", "uid": "u", "resourceVersion": "5" } });
+        replaced.writes.push(Write::Update { id: Node::ID, subresource: "status", object, announce: None });
+        patched.patch(&node, json!({ "spec": { "podCIDR": "10.0.0.0/24" } }));
+        for plan in [replaced, patched] {
+            let mut caches = Caches::default();
+            caches.put(Object::<Node>::of(&json!({ "metadata": { "name": "n", "uid": "u" } })));
+            let outcome = executor.execute(plan).await;
+            let mut seen = Box::pin(executor.seen(&caches, &outcome));
+            assert!((&mut seen).now_or_never().is_none(), "the cache still has it");
+            caches.of::<Node>().remove(&Key::cluster("n"));
+            caches.of::<Node>().advance(7, true);
+            assert!(seen.now_or_never().is_some(), "it has been seen to be gone");
         }
     }
 

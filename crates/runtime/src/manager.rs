@@ -220,10 +220,32 @@ impl Crew {
                     crew.hire();
                 }
                 let span = tracing::info_span!("reconcile", controller = crew.this.controller.name, key = %*claim);
+                let unfinished = Unfinished { queue: &crew.this.queue, key: Some(claim.key()) };
                 crew.this.reconcile(claim.key()).instrument(span).await;
+                unfinished.finish();
                 crew.idle.fetch_add(1, SeqCst);
             }
         });
+    }
+}
+
+/// A key that is being worked on. If the term ends before that is done, it is for the next one: nothing else may wake it.
+struct Unfinished<'a> {
+    queue: &'a Queue<Key>,
+    key: Option<&'a Key>,
+}
+
+impl Unfinished<'_> {
+    fn finish(mut self) {
+        self.key = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.queue.add(key.clone());
+        }
     }
 }
 

@@ -76,7 +76,8 @@ pub fn controllers(fleet: Fleet, as_node: AsNode) -> Vec<Controller> {
             users.iter().map(|pod| pod.key()).collect()
         })
         .watches_changes::<Node>(|change, caches| match (&change.old, &change.new) {
-            (Some(old), Some(new)) if behavior::differs(old, new) => {
+            // One that is made anew may take the place of one that was dead.
+            (old, Some(new)) if old.as_ref().is_none_or(|old| behavior::differs(old, new)) => {
                 caches.of::<Pod>().by("node", &new.metadata.name).iter().map(|pod| pod.key()).collect()
             }
             _ => Vec::new(),

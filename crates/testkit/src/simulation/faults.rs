@@ -28,7 +28,7 @@ pub struct Faults {
     crash: Notify,
     /// The servers that have crashed and were not started again yet.
     crashed: Mutex<BTreeSet<usize>>,
-    /// The servers that reach nobody, and until when.
+    /// When servers that were cut off are reached again.
     cut_off: Mutex<BTreeMap<usize, Instant>>,
     happened: AtomicU64,
     trace: Mutex<Vec<String>>,
@@ -65,6 +65,7 @@ impl Faults {
     /// No more faults; returns how many there were.
     pub fn stop(&self) -> u64 {
         self.active.store(false, Ordering::SeqCst);
+        self.cut_off.lock().clear();
         self.happened.load(Ordering::SeqCst)
     }
 
@@ -95,7 +96,8 @@ impl Faults {
         self.until_crash.store(next, Ordering::SeqCst);
     }
 
-    /// A server reaches nobody for a while: long enough, and its term ends, and it may be the next to lead all the same.
+    /// A server does not reach the store for a while, or is suspended: requests fail, and watches show nothing. Long enough,
+    /// and its term ends; and it may be the next to lead all the same.
     pub fn cut_off(&self, server: usize, time: Duration) {
         if self.active.load(Ordering::SeqCst) {
             self.cut_off.lock().insert(server, self.clock.monotonic() + time);
@@ -104,8 +106,15 @@ impl Faults {
     }
 
     fn is_cut_off(&self, server: usize) -> bool {
+        self.cut_off.lock().get(&server).is_some_and(|until| self.clock.monotonic() < *until)
+    }
+
+    /// All watches of a server go on at once.
+    async fn reached_again(&self, server: usize) {
         let until = self.cut_off.lock().get(&server).copied();
-        self.active.load(Ordering::SeqCst) && until.is_some_and(|until| self.clock.monotonic() < until)
+        if let Some(until) = until {
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     pub fn trace(&self) -> Vec<String> {
@@ -202,7 +211,8 @@ impl Transport for Faulty {
     }
 
     async fn watch(&self, request: Request<Bytes>) -> Result<Box<dyn Events>, ApiError> {
-        if self.faults.is_cut_off(self.server) || self.faults.happens() {
+        self.faults.reached_again(self.server).await;
+        if self.faults.happens() {
             return Err(ApiError::new(Reason::ServiceUnavailable, "the connection was refused"));
         }
         let inner = self.inner.watch(request).await?;
@@ -225,9 +235,8 @@ impl Events for FaultyEvents {
         }
         let mut events = self.inner.next().await?;
         if self.faults.is_cut_off(self.server) {
-            return None;
-        }
-        if self.faults.happens() {
+            self.faults.reached_again(self.server).await;
+        } else if self.faults.happens() {
             // Events of other kinds overtake these meanwhile.
             tokio::time::sleep(self.faults.delay()).await;
         }
