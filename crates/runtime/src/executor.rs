@@ -171,6 +171,21 @@ impl Executor {
         Err(ApiError::new(Reason::Conflict, message))
     }
 
+    /// What a plan makes something for, if that is gone or going without its cache's knowledge. Whoever has no right to ask
+    /// takes it for there.
+    pub(crate) async fn owner_gone(&self, caches: &Caches, plan: &Plan) -> Result<Option<Outcome>, ApiError> {
+        let Some(owner) = plan.writes.iter().find_map(|write| write.owner(caches)) else { return Ok(None) };
+        let now = match answered(|| self.client.get_raw(&owner.id, &owner.key)).await {
+            Err(error) if error.reason() == Reason::Forbidden => return Ok(None),
+            now => now?,
+        };
+        let answer = now.as_ref().map(Answer::read).unwrap_or_default();
+        if answer.uid == owner.uid && !answer.deleted {
+            return Ok(None);
+        }
+        Ok(Some(Outcome { seen: vec![Mark::Gone(owner)], ..Outcome::default() }))
+    }
+
     /// Waits until the caches have seen what was written, so that the next plan is made from it.
     pub(crate) async fn seen(&self, caches: &Caches, outcome: &Outcome) {
         for mark in &outcome.seen {
@@ -265,6 +280,20 @@ impl Write {
             Write::Create { id, .. } | Write::Update { id, .. } => id,
             Write::Patch { target, .. } | Write::Delete { target, .. } | Write::Post { target, .. } => &target.id,
         }
+    }
+
+    /// Who controls what is to be made, if a cache has it.
+    fn owner(&self, caches: &Caches) -> Option<Target> {
+        let Write::Create { object, .. } = self else { return None };
+        let metadata = object.at("metadata");
+        let owner = metadata.items("ownerReferences").iter().find(|owner| owner.flag("controller"))?;
+        let (api_version, kind) = (owner.text("apiVersion"), owner.text("kind"));
+        let is_it = |id: &Id| *id.api_version == *api_version && *id.kind == *kind;
+        let informer = caches.all().find(|informer| is_it(&informer.id()))?;
+        let id = informer.id();
+        let namespace = if id.namespaced { metadata.text("namespace") } else { "" };
+        let (key, uid) = (Key::new(namespace, owner.text("name")), owner.text("uid").to_owned());
+        informer.has(&key, &uid).then(|| Target { id, key, uid, version: String::new() })
     }
 
     fn name(&self) -> &str {
@@ -367,7 +396,7 @@ mod tests {
     use async_trait::async_trait;
     use bytes::Bytes;
     use futures::FutureExt;
-    use kinds::{Kind, Node, Object};
+    use kinds::{Kind, Node, Object, Pod};
     use object::json;
     use parking_lot::Mutex;
 
@@ -473,6 +502,29 @@ mod tests {
             caches.of::<Node>().advance(7, true);
             assert!(seen.now_or_never().is_some(), "it has been seen to be gone");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_makes_things_again_and_again_is_told_that_their_owner_is_gone() {
+        let mut caches = Caches::default();
+        caches.put(Object::<Node>::of(&json!({ "metadata": { "name": "n", "uid": "u" } })));
+        let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true });
+        let pod = json!({ "metadata": { "namespace": "a", "generateName": "p-", "ownerReferences": [owner] } });
+        let mut plan = Plan::default();
+        plan.writes.push(Write::Create { id: Pod::ID, object: pod, announce: None });
+        let asks =
+            |transport: Arc<dyn Transport>| Executor { client: Client::new(transport, "test"), tell: Arc::new(|_| {}) };
+        let there = asks(Arc::new(Lossy { losses: Mutex::new(2) }));
+        assert!(there.owner_gone(&caches, &plan).await.unwrap().is_none());
+        let forbidden = asks(Arc::new(Discreet));
+        assert!(forbidden.owner_gone(&caches, &plan).await.unwrap().is_none());
+        let gone = asks(Arc::new(Empty));
+        let outcome = gone.owner_gone(&caches, &plan).await.unwrap().expect("it is gone");
+        let mut seen = Box::pin(gone.seen(&caches, &outcome));
+        assert!((&mut seen).now_or_never().is_none(), "the cache still has it");
+        caches.of::<Node>().remove(&Key::cluster("n"));
+        caches.of::<Node>().advance(7, true);
+        assert!(seen.now_or_never().is_some(), "it has been seen to be gone");
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::controller::{CachesCell, Context, Controller, Request};
 use crate::executor::{Executor, Tell};
 use crate::informer::Caches;
+use crate::plan::Write;
 use crate::queue::{Limits, Queue};
 use ambient::{Ambient, Tasks};
 use futures::FutureExt;
@@ -18,6 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use tokio::time::Instant;
 use tracing::Instrument;
 
 /// Every key is looked at at least this often, whatever happens: should something have been missed.
@@ -44,6 +46,37 @@ pub struct Manager {
     ambient: Ambient,
 }
 
+/// How often something was made lately, by key. What is made again and again is perhaps taken away as often, because what it
+/// is for has gone without this loop's knowledge.
+#[derive(Default)]
+struct Makings {
+    times: BTreeMap<Key, (u32, Instant)>,
+    /// With so many keys, those for which nothing was made lately are forgotten.
+    forget_at: usize,
+}
+
+impl Makings {
+    /// So many are usual within [`Self::LATELY`].
+    const USUAL: u32 = 8;
+    const LATELY: Duration = Duration::from_secs(10);
+    const MANY_KEYS: usize = 1024;
+
+    /// Notes that something is about to be made; whether that is more often than usual.
+    fn are_many(&mut self, key: &Key, now: Instant) -> bool {
+        let is_recent = |since: &Instant| now.duration_since(*since) < Self::LATELY;
+        if self.times.len() >= self.forget_at {
+            self.times.retain(|_, (_, since)| is_recent(since));
+            self.forget_at = Self::MANY_KEYS.max(2 * self.times.len());
+        }
+        let (times, since) = self.times.entry(key.clone()).or_insert((0, now));
+        if !is_recent(since) {
+            (*times, *since) = (0, now);
+        }
+        *times = times.saturating_add(1);
+        *times > Self::USUAL
+    }
+}
+
 /// A controller with its queue.
 struct Loop {
     controller: Controller,
@@ -52,6 +85,7 @@ struct Loop {
     executor: Executor,
     /// What the API said when something could not be created or deleted for a key.
     failures: Mutex<BTreeMap<Key, String>>,
+    makings: Mutex<Makings>,
     figures: Figures,
     clock: ambient::Clock,
 }
@@ -126,6 +160,7 @@ impl Manager {
                 context,
                 executor: Executor { client, tell },
                 failures: Mutex::default(),
+                makings: Mutex::default(),
                 figures: figures.clone(),
                 clock: ambient.clock.clone(),
             })
@@ -306,6 +341,14 @@ impl Loop {
         if let Some(why) = &plan.terminal {
             tracing::debug!(why, "not to be tried again");
         }
+        let makes = plan.writes.iter().any(|write| matches!(write, Write::Create { .. }));
+        if makes
+            && self.makings.lock().are_many(key, self.clock.monotonic())
+            && let Some(gone) = self.executor.owner_gone(&self.context.caches, &plan).await?
+        {
+            self.executor.seen(&self.context.caches, &gone).await;
+            return Ok(Some(Duration::ZERO));
+        }
         let requeue_after = plan.requeue_after;
         let wrote = !plan.writes.is_empty();
         let outcome = self.executor.execute(plan).await;
@@ -363,6 +406,43 @@ mod tests {
         ambient.tasks.stop().await;
         drop(manager);
         assert!(caches.upgrade().is_none());
+    }
+
+    #[test]
+    fn what_is_made_more_often_than_usual_is_noticed_until_there_is_a_pause() {
+        let (mut makings, start) = (Makings::default(), ambient::Clock::system().monotonic());
+        let mut are_many =
+            |key: &str, seconds| makings.are_many(&Key::cluster(key), start + Duration::from_secs(seconds));
+        assert!((0..Makings::USUAL).all(|_| !are_many("a", 0)));
+        assert!(are_many("a", 9));
+        assert!(!are_many("b", 9), "that was for another key");
+        assert!(!are_many("a", 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_being_worked_on_when_a_term_ends_is_for_the_next() {
+        let ambient = Ambient::seeded(1);
+        let client = Client::new(Arc::new(Silent), "test");
+        let identity = |_: &Controller| Identity { client: client.clone(), tell: Arc::new(|_| {}) };
+        let (begun, begins) = tokio::sync::mpsc::unbounded_channel();
+        let controller = Controller::new("works").plans_with(move |_, request: Request| {
+            let begun = begun.clone();
+            async move {
+                let _ = begun.send(request.key);
+                std::future::pending().await
+            }
+        });
+        let manager = Manager::start(vec![controller], &client, identity, &ambient, &Registry::new());
+        let mut begins = begins;
+        // Nothing wakes it but this.
+        manager.loops[0].queue.add(Key::cluster("a"));
+        for _ in 0..2 {
+            let term = ambient.tasks.child();
+            manager.work(&term).await;
+            assert_eq!(begins.recv().await, Some(Key::cluster("a")));
+            term.stop().await;
+        }
+        ambient.tasks.stop().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! What takes minutes and hours, in virtual time: machines that die, schedules, what runs out.
 
-use kinds::{CronJob, Deployment, Event, HorizontalPodAutoscaler, Job, Key, Kind, Node, Pod};
+use kinds::{CronJob, Deployment, Event, HorizontalPodAutoscaler, Job, Key, Kind, Node, Pod, ReplicaSet};
 use object::{Value, json};
-use runtime::{ListOptions, PatchType, Target};
+use runtime::{DeleteOptions, ListOptions, PatchType, Target};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use testkit::simulation::World;
@@ -86,6 +86,41 @@ async fn the_pods_of_a_dead_node_move_after_a_while_and_all_at_once() {
     assert_eq!(node(&world, "node-0").await, ("True".to_owned(), vec![]));
     let pods = world.admin.list::<Pod>("default", &ListOptions::default()).await.unwrap();
     assert_eq!(pods.items.len(), PODS);
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_suspended_leads_again_and_does_all_it_did_before() {
+    let mut world = World::start(4, 1, NODES).await;
+    world.faults.only_crash_after(u64::MAX);
+    let deployment = world.create::<Deployment>(deployment()).await;
+    world.pause(Duration::from_secs(30)).await;
+    assert_eq!(running(&world).await.values().sum::<usize>(), PODS);
+    world.faults.cut_off(0, Duration::from_secs(60));
+    world.pause(Duration::from_secs(90)).await;
+    let said = world.all::<Event>().await;
+    assert!(said.iter().any(|event| event.message.ends_with("stopped leading")), "it is another term");
+
+    world.admin.delete(&Target::of(&deployment), &DeleteOptions::default()).await.unwrap();
+    world.pause(Duration::from_secs(30)).await;
+    assert_eq!((world.all::<ReplicaSet>().await.len(), world.all::<Pod>().await.len()), (0, 0));
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_in_the_place_of_a_dead_one_runs_its_pods() {
+    let mut world = World::start(5, 1, NODES).await;
+    world.pause(Duration::from_secs(10)).await;
+    set_state(&world, "node-0", json!("dead")).await;
+    let spec = json!({ "nodeName": "node-0", "containers": [{ "name": "web", "image": "nginx" }] });
+    let pod = json!({ "metadata": { "name": "web", "namespace": "default" }, "spec": spec });
+    world.create::<Pod>(pod).await;
+    world.pause(Duration::from_secs(5)).await;
+    assert!(running(&world).await.is_empty());
+    let dead = Target::named(Node::ID, Key::cluster("node-0"));
+    world.admin.delete(&dead, &DeleteOptions::default()).await.unwrap();
+    world.pause(Duration::from_secs(20)).await;
+    assert_eq!(running(&world).await, BTreeMap::from([("node-0".to_owned(), 1)]));
     world.stop().await;
 }
 
