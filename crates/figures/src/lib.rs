@@ -43,12 +43,16 @@ enum Bound {
 }
 
 impl Report {
-    /// Which scenarios are wanted is read from the command line: `cargo bench --bench NAME -- word word`.
+    /// Which scenarios are wanted, and what they are told, is read from the command line: `cargo bench --bench NAME -- word
+    /// word name=value`.
     pub fn from_arguments(name: &'static str) -> Self {
-        // What cargo passes itself starts with a dash.
-        let arguments = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+        Self::told(name, std::env::args().skip(1))
+    }
+
+    fn told(name: &'static str, arguments: impl Iterator<Item = String>) -> Self {
         let mut report = Report { name, words: Vec::new(), options: Vec::new(), rows: Vec::new(), plots: Vec::new() };
-        for argument in arguments {
+        // What cargo passes itself starts with a dash.
+        for argument in arguments.filter(|argument| !argument.starts_with('-')) {
             match argument.split_once('=') {
                 Some((name, value)) => report.options.push((name.to_owned(), value.to_owned())),
                 None => report.words.push(argument),
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        Report { name: "x", words: vec!["large".to_owned()], rows: Vec::new(), plots: Vec::new() }
+        Report::told("x", ["--bench", "large", "against=a=b"].map(str::to_owned).into_iter())
     }
 
     #[test]
@@ -201,6 +205,7 @@ mod tests {
         assert!(report().wants("large clusters"));
         assert!(!report().wants("small clusters"));
         assert!(Report { words: Vec::new(), ..report() }.wants("anything"));
+        assert_eq!((report().option("against"), report().option("large")), (Some("a=b"), None));
     }
 
     #[test]
