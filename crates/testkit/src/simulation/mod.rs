@@ -72,6 +72,7 @@ async fn simulate(seed: u64) -> Result<Report, String> {
         users.edit(&world).await;
         report.edits += 1;
         let pause = Duration::from_millis(world.random.below(MAX_PAUSE_MILLIS));
+        world.perhaps_cut_off();
         report.crashes += world.pause(pause).await;
     }
     users::calm_down(&world).await;

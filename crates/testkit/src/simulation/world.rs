@@ -147,13 +147,16 @@ impl World {
         self.faults.trace()
     }
 
-    /// Lets time pass. Servers that crash meanwhile are started again, perhaps after a while; tells how many did. Now and
-    /// then one is cut off.
-    pub async fn pause(&mut self, time: Duration) -> usize {
+    /// Now and then cuts a server off.
+    pub(super) fn perhaps_cut_off(&self) {
         if self.random.chance(CUTS) {
             let server = self.random.below(self.servers.len() as u64) as usize;
             self.faults.cut_off(server, Duration::from_secs(self.random.below(LONGEST_CUT_SECONDS)));
         }
+    }
+
+    /// Lets time pass. Servers that crash meanwhile are started again, perhaps after a while; tells how many did.
+    pub async fn pause(&mut self, time: Duration) -> usize {
         let end = self.clock().monotonic() + time;
         let mut crashes = 0;
         while let Ok(server) = tokio::time::timeout_at(end, self.faults.crashed()).await {
