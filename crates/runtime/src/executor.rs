@@ -162,28 +162,28 @@ impl Executor {
 
     /// An owner that is gone or going must not adopt anything; caches may not know yet.
     async fn check_alive(&self, owner: &Target) -> Result<(), ApiError> {
-        let now = self.client.get_raw(&owner.id, &owner.key).await?;
-        let answer = now.as_ref().map(Answer::read).unwrap_or_default();
-        if answer.uid == owner.uid && !answer.deleted {
+        if self.is_there(owner).await? {
             return Ok(());
         }
         let message = format!("{} {} has just been deleted, and adopts nothing", owner.id.kind, owner.key);
         Err(ApiError::new(Reason::Conflict, message))
     }
 
+    /// Whether an object is there and not on its way out, by what the API says.
+    async fn is_there(&self, target: &Target) -> Result<bool, ApiError> {
+        let now = self.client.get_raw(&target.id, &target.key).await?;
+        Ok(now.as_ref().map(Answer::read).is_some_and(|answer| answer.uid == target.uid && !answer.deleted))
+    }
+
     /// What a plan makes something for, if that is gone or going without its cache's knowledge. Whoever has no right to ask
     /// takes it for there.
     pub(crate) async fn owner_gone(&self, caches: &Caches, plan: &Plan) -> Result<Option<Outcome>, ApiError> {
         let Some(owner) = plan.writes.iter().find_map(|write| write.owner(caches)) else { return Ok(None) };
-        let now = match answered(|| self.client.get_raw(&owner.id, &owner.key)).await {
-            Err(error) if error.reason() == Reason::Forbidden => return Ok(None),
-            now => now?,
+        let is_there = match answered(|| self.is_there(&owner)).await {
+            Err(error) if error.reason() == Reason::Forbidden => true,
+            answer => answer?,
         };
-        let answer = now.as_ref().map(Answer::read).unwrap_or_default();
-        if answer.uid == owner.uid && !answer.deleted {
-            return Ok(None);
-        }
-        Ok(Some(Outcome { seen: vec![Mark::Gone(owner)], ..Outcome::default() }))
+        Ok((!is_there).then(|| Outcome { seen: vec![Mark::Gone(owner)], ..Outcome::default() }))
     }
 
     /// Waits until the caches have seen what was written, so that the next plan is made from it.

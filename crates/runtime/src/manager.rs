@@ -424,7 +424,7 @@ mod tests {
         let ambient = Ambient::seeded(1);
         let client = Client::new(Arc::new(Silent), "test");
         let identity = |_: &Controller| Identity { client: client.clone(), tell: Arc::new(|_| {}) };
-        let (begun, begins) = tokio::sync::mpsc::unbounded_channel();
+        let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
         let controller = Controller::new("works").plans_with(move |_, request: Request| {
             let begun = begun.clone();
             async move {
@@ -433,7 +433,6 @@ mod tests {
             }
         });
         let manager = Manager::start(vec![controller], &client, identity, &ambient, &Registry::new());
-        let mut begins = begins;
         // Nothing wakes it but this.
         manager.loops[0].queue.add(Key::cluster("a"));
         for _ in 0..2 {
