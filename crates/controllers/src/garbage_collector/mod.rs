@@ -16,6 +16,7 @@ use plan::{Observed, Owners, Standing, plan, release};
 use runtime::{Client, Context, Controller, Discovered, ListOptions, Plan, Queue, Request, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Upstream has as many.
@@ -26,8 +27,7 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
 
 pub(crate) fn controller() -> Controller {
-    let (graph, kinds) = Default::default();
-    let collector = Arc::new(Collector { graph, kinds, ready: ambient::watch::Sender::new(false) });
+    let collector = Arc::new(Collector::default());
     let watched = collector.clone();
     Controller::new("generic-garbage-collector")
         .reports_as("garbage-collector-controller")
@@ -39,13 +39,13 @@ pub(crate) fn controller() -> Controller {
         })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Collector {
     graph: Mutex<Graph>,
     /// The kinds that are watched, by group and kind, since that is how references name them.
     kinds: Mutex<BTreeMap<(String, String), Arc<Id>>>,
     /// Nothing is collected before every kind has been seen in this term: an owner might be among the rest.
-    ready: ambient::watch::Sender<bool>,
+    ready: AtomicBool,
 }
 
 /// For as long as the graph is kept up to date. When it ends, what is known may be out of date before the next begins.
@@ -53,7 +53,7 @@ struct Term<'a>(&'a Collector);
 
 impl Drop for Term<'_> {
     fn drop(&mut self) {
-        self.0.ready.send_replace(false);
+        self.0.ready.store(false, SeqCst);
     }
 }
 
@@ -78,7 +78,7 @@ impl Collector {
                         // The sender lives as long as its task, which ends with this one.
                         let _ = synced.clone().wait_for(|synced| *synced).await;
                     }
-                    if !self.ready.send_replace(true) {
+                    if !self.ready.swap(true, SeqCst) {
                         for uid in self.graph.lock().unfinished() {
                             queue.add(Key::cluster(&*uid));
                         }
@@ -119,7 +119,7 @@ impl Collector {
     }
 
     async fn reconcile(&self, client: &Client, request: &Request) -> Result<Plan, ApiError> {
-        if !*self.ready.borrow() {
+        if !self.ready.load(SeqCst) {
             // Whatever there is to do is looked for then.
             return Ok(Plan::default());
         }
@@ -259,7 +259,7 @@ impl Sink for Watched {
 
 impl Watched {
     fn wake(&self, woken: Vec<Uid>) {
-        if *self.collector.ready.borrow() {
+        if self.collector.ready.load(SeqCst) {
             woken.into_iter().for_each(|uid| self.queue.add(Key::cluster(&*uid)));
         }
     }
